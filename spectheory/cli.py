@@ -1,0 +1,88 @@
+"""The command line: argument parsing only. Results go to stdout, progress and notes to stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import click
+
+from ._version import __version__
+from .errors import SpecTheoryError, UsageError
+
+
+class _Group(click.Group):
+    """Our errors become one line on stderr and their exit code; no traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except SpecTheoryError as error:
+            click.echo(f"spectheory: {error}", err=True)
+            sys.exit(error.exit_code)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="spectheory")
+def main() -> None:
+    """How far does a speculative-decoding verifier drift from its target, and what does it buy?"""
+
+
+@main.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+def list_(as_json: bool) -> None:
+    """List the registered rules and the claims of the ledger."""
+    from . import ledger, verifiers
+    from .theory.registry import theorems
+
+    ledger.load()
+    claims = [
+        {"id": t.id, "status": t.status, "source": t.source, "statement": t.statement} for t in theorems().values()
+    ]
+    if as_json:
+        click.echo(json.dumps({"rules": verifiers.names(), "claims": claims}, indent=1))
+        return
+    click.echo("rules:  " + "  ".join(verifiers.names()))
+    for claim in claims:
+        click.echo(f"{claim['id']:<14} {claim['status']:<11} {claim['source']:<28} {claim['statement']}")
+
+
+@main.command()
+@click.argument("family", default="")
+@click.option("--examples", default=100, show_default=True, help="Instances tried for each claim.")
+@click.option("--seed", default=0, show_default=True)
+@click.option("--mutate", is_flag=True, help="Swap in a wrong formula for each claim: every check must fail.")
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+def verify(family: str, examples: int, seed: int, mutate: bool, as_json: bool) -> None:
+    """Check the claims of the ledger (all, one FAMILY such as N, or one id). Exit code 1 if one fails."""
+    from . import ledger
+
+    results = []
+    for result in ledger.run(family, examples, seed, mutate):
+        results.append(result)
+        if not as_json:
+            line = f"{'ok  ' if result.ok else 'FAIL'} {result.claim:<14} {result.examples:>6} instances, worst gap {result.worst:.3g}"
+            click.echo(line)
+            if not result.ok and result.witness:
+                click.echo(
+                    f"     violated by {result.witness}\n     again: spectheory verify {result.claim} --seed {seed} --examples {examples}"
+                )
+    if as_json:
+        click.echo(json.dumps([r.to_json() for r in results], indent=1))
+    if not all(r.ok for r in results):
+        sys.exit(1)
+
+
+def parse_settings(pairs: tuple[str, ...]) -> dict[str, Any]:
+    """`name=value` pairs; values are JSON where they parse as such (numbers, lists, true), else text. Raises UsageError."""
+    out: dict[str, Any] = {}
+    for pair in pairs:
+        name, sign, value = pair.partition("=")
+        if not (sign and name.isidentifier()):
+            raise UsageError(f"--set takes NAME=VALUE, not {pair!r}")
+        try:
+            out[name] = json.loads(value)
+        except json.JSONDecodeError:
+            out[name] = value
+    return out

@@ -1,0 +1,57 @@
+"""How a claim is checked: an instance strategy, the claimed value, an independent second route, and a wrong formula."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from hypothesis.strategies import SearchStrategy
+
+# The files that declare checks; one a theory file.
+FAMILIES = ("standard", "nsd")
+
+
+@dataclass(frozen=True)
+class Check:
+    """`claimed(i)` calls the registered closed form on instance `i`, `second(i)` computes the same by another route.
+
+    They are compared by the theorem's relation, within `tolerance` (0 where both are rational). `mutated` is a wrong
+    closed form: with it the search must find a violation. For a claim known to be false, `claimed` is the false claim,
+    the search must find a violation, and `mutated` is the true replacement, with which it must not.
+    """
+
+    theorem: str
+    instances: SearchStrategy[Any]
+    claimed: Callable[[Any], Any]
+    second: Callable[[Any], Any]
+    mutated: Callable[[Any], Any]
+    tolerance: float = 1e-9
+
+
+CHECKS: dict[str, Check] = {}
+
+
+def check(
+    theorem: str,
+    *,
+    instances: SearchStrategy[Any],
+    claimed: Callable[[Any], Any],
+    second: Callable[[Any], Any],
+    mutated: Callable[[Any], Any],
+    tolerance: float = 1e-9,
+) -> None:
+    """Declare how claim `theorem` is checked. Raises ValueError if it already is."""
+    if theorem in CHECKS:
+        raise ValueError(f"theorem {theorem} has two checks")
+    CHECKS[theorem] = Check(theorem, instances, claimed, second, mutated, tolerance)
+
+
+def load() -> None:
+    """Import every theory file and every file of checks."""
+    from .. import theory
+
+    theory.load()
+    for name in FAMILIES:
+        import_module(f".{name}", __package__)

@@ -1,0 +1,15 @@
+"""Seeded samplers and estimators; every estimate carries an interval."""
+
+from .intervals import clopper_pearson, empirical_bernstein, hoeffding
+from .simulate import StepSample, estimate_deviation, simulate_steps
+from .streams import streams
+
+__all__ = [
+    "StepSample",
+    "clopper_pearson",
+    "empirical_bernstein",
+    "estimate_deviation",
+    "hoeffding",
+    "simulate_steps",
+    "streams",
+]

@@ -1,0 +1,21 @@
+"""Closed forms and bounds, one file a paper, each registered with its statement and source (`registry`)."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+# The files that register claims; `load` imports them all, in this order.
+FAMILIES = ("standard", "nsd")
+
+
+def load() -> None:
+    """Import every theory file, so that the register is complete."""
+    for name in FAMILIES:
+        import_module(f".{name}", __name__)
+
+
+def __getattr__(name: str) -> Any:
+    if name in (*FAMILIES, "registry"):
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

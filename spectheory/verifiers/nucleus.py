@@ -1,0 +1,30 @@
+"""NSD: Nucleus Speculative Decoding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ..arrays import Array, align, ones_like, where
+from ..pmf import nucleus
+from ..pmf.nucleus import check_top_p
+from .token import TokenRule, capped_ratio
+
+
+@dataclass(frozen=True)
+class Nucleus(TokenRule):
+    """Accept whatever lies in the target's top-p nucleus, the standard rule elsewhere; standard residual.
+
+    Its one-step error is exactly the draft's excess mass inside the nucleus (theorem N1). `top_p` in [0, 1]; 0 is the
+    standard rule. Raises UsageError otherwise. Source: 2610.07822.
+    """
+
+    top_p: float | Fraction
+
+    def __post_init__(self) -> None:
+        check_top_p(self.top_p)
+
+    def acceptance(self, p: Array, q: Array) -> Array:
+        p, q = align(p, q)
+        ratio = capped_ratio(p, q)
+        return where(nucleus(p, self.top_p) & (ratio >= 0), ones_like(ratio), ratio)
