@@ -62,12 +62,11 @@ def verify(family: str, examples: int, seed: int, mutate: bool, as_json: bool) -
     for result in ledger.run(family, examples, seed, mutate):
         results.append(result)
         if not as_json:
-            line = f"{'ok  ' if result.ok else 'FAIL'} {result.claim:<14} {result.examples:>6} instances, worst gap {result.worst:.3g}"
-            click.echo(line)
+            word = "ok  " if result.ok else "FAIL"
+            click.echo(f"{word} {result.claim:<14} {result.examples:>6} instances, worst gap {result.worst:.3g}")
             if not result.ok and result.witness:
-                click.echo(
-                    f"     violated by {result.witness}\n     again: spectheory verify {result.claim} --seed {seed} --examples {examples}"
-                )
+                again = f"spectheory verify {result.claim} --seed {seed} --examples {examples}" + " --mutate" * mutate
+                click.echo(f"     violated by {result.witness}\n     again: {again}")
     if as_json:
         click.echo(json.dumps([r.to_json() for r in results], indent=1))
     if not all(r.ok for r in results):

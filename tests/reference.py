@@ -8,14 +8,14 @@ import numpy as np
 
 
 def output_law(rule, p, q):
-    """p~(y) = q(y) A(y) + sum_x q(x) (1 - A(x)) r(y | x), term by term."""
+    """p~(y) = d(y) A(y) + sum_x d(x) (1 - A(x)) r(y | x), term by term; d is the law really drafted from."""
     from spectheory.protocols import depends_on_rejected
 
     size = len(p)
-    accept = rule.acceptance(p, q)
-    law = [q[y] * accept[y] for y in range(size)]
+    accept, d = rule.acceptance(p, q), rule.drafted(p, q)
+    law = [d[y] * accept[y] for y in range(size)]
     for x in range(size):
-        weight = q[x] * (1 - accept[x])
+        weight = d[x] * (1 - accept[x])
         if weight == 0:
             continue
         r = rule.residual(p, q, x) if depends_on_rejected(rule) else rule.residual(p, q)
