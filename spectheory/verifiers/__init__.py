@@ -19,6 +19,7 @@ RULES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "lenience": ("lenience", "Lenience", {"lenience": 0.5}),
     "resample-target": ("resample_target", "ResampleTarget", {}),
     "sample-and-match": ("sample_and_match", "SampleAndMatch", {}),
+    "block": ("block", "BlockVerification", {}),
 }
 
 
