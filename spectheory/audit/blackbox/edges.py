@@ -46,7 +46,7 @@ LEGAL: dict[str, tuple[Rows, Rows]] = {
 
 def edges(subject: Subject, beat: Callable[[], None]) -> list[Edge]:
     """Every check, in a fixed order."""
-    out = [_legal(subject, name, *map(np.array, rows), beat) for name, rows in LEGAL.items()]
+    out = [_legal(subject, name, np.array(p), np.array(q), beat) for name, (p, q) in LEGAL.items()]
     out += [_end_of_text(subject, beat)]
     out += [
         _bad_input(subject, name, beat) for name in ("q(x) = 0 at a drafted token", "a NaN in q", "a drafted id of -1")

@@ -236,6 +236,9 @@ def _controls_section(run: Run) -> Section:
         for c in run.controls
     ]
     right, broken = sum(c.ok for c in run.controls), sum(c.broken for c in run.controls)
-    note = f"{right} of {len(run.controls)} controls as expected: {broken} known to be broken, {len(run.controls) - broken} known to be lossless."
+    total = len(run.controls)
+    note = (
+        f"{right} of {total} controls as expected: {broken} known to be broken, {total - broken} known to be lossless."
+    )
     columns = ["id", "fault", "draws", "exact TV", "measured", "outcome", "control"]
     return {"title": "Controls: the audit on verifiers it knows", "columns": columns, "rows": rows, "notes": [note]}
