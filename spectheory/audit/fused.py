@@ -78,7 +78,9 @@ def from_logits(target: Any, draft: Any, top_p: float, full: bool = True) -> Row
         return _numpy_row(pmf.softmax(target), pmf.softmax(draft), top_p, full)
     held = _scratch(target.size)
     sums = [_weights(compiled, z, held[name]) for z, name in ((target, "a"), (draft, "b"))]
-    return _compiled_row(compiled, held["a"], held["b"], 1 / sums[0], 1 / sums[1], top_p, full, lambda: pmf.softmax(target))
+    return _compiled_row(
+        compiled, held["a"], held["b"], 1 / sums[0], 1 / sums[1], top_p, full, lambda: pmf.softmax(target)
+    )
 
 
 def _weights(compiled: Any, z: Any, out: Any) -> float:
@@ -124,7 +126,14 @@ def _edge(compiled: Any, a: Any, x: float, top_p: float, law: Any) -> tuple[int,
     edge = a[members].min()
     ids[: members.size] = members
     # Weights tied with the edge outside the nucleus have larger ids: pmf breaks ties by index.
-    return members.size, bool(pmf.nucleus_is_ambiguous(p, top_p)), edge, members[a[members] == edge].max(), ids, members.size
+    return (
+        members.size,
+        bool(pmf.nucleus_is_ambiguous(p, top_p)),
+        edge,
+        members[a[members] == edge].max(),
+        ids,
+        members.size,
+    )
 
 
 def _numpy_row(p: Any, q: Any, top_p: float, full: bool) -> RowFigures:
@@ -138,14 +147,16 @@ def _numpy_row(p: Any, q: Any, top_p: float, full: bool) -> RowFigures:
     out = RowFigures(int(mask.sum()), unclear, tv, min(1 - tv + inside, 1.0), inside, float(edge), last)
     if not full:
         return out
-    law = nsd_output(p, q, mask, inside / tv if tv > 0 else 0.0)
+    law = nsd_output(p, q, out)
     ratio = np.divide(law, p, out=np.ones_like(p), where=p > 0)
     return out._replace(
         kl_target_output=float(pmf.kl(p, law)), kl_output_target=float(pmf.kl(law, p)), max_ratio=float(ratio.max())
     )
 
 
-def nsd_output(p: Any, q: Any, mask: Any, share: Any) -> Any:
-    """NSD's output law (..., V), theorem N3: p + (q - p)_+ on the nucleus - share (p - q)_+."""
+def nsd_output(p: Any, q: Any, figures: RowFigures) -> Any:
+    """NSD's output law (V,) from its figures, theorem N3: p + (q - p)_+ on the nucleus - (Delta / D) (p - q)_+."""
+    inside = (p > figures.edge) | ((p == figures.edge) & (np.arange(p.size) <= figures.last))
+    share = figures.deviation / figures.tv if figures.tv > 0 else 0.0
     d = q - p
-    return np.maximum(p + np.where(d > 0, np.where(mask, d, 0), share * d), 0)
+    return np.maximum(p + np.where(d > 0, np.where(inside, d, 0), share * d), 0)

@@ -170,7 +170,11 @@ def divergences(a: Any, b: Any, x: Any, y: Any, edge: Any, last: Any, share: Any
         s = e / (2.0 + e)
         t = s * s
         # atanh(s) - s = s^3 (1/3 + t/5 + t^2/7 + ...), t <= .0295: eight terms reach 1e-13
-        tail = t * s * (1/3 + t * (1/5 + t * (1/7 + t * (1/9 + t * (1/11 + t * (1/13 + t * (1/15 + t / 17)))))))
+        tail = (
+            t
+            * s
+            * (1 / 3 + t * (1 / 5 + t * (1 / 7 + t * (1 / 9 + t * (1 / 11 + t * (1 / 13 + t * (1 / 15 + t / 17)))))))
+        )
         log = 2.0 * (s + tail) + k * LN2
         forward += p * (s * d - 2.0 * tail if same else d - log)
         backward += p * (s * d + 2.0 * r * tail if same else r * log - d)

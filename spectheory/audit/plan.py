@@ -99,7 +99,11 @@ def settings_of(verifier: Any) -> dict[str, Any]:
     if dataclasses.is_dataclass(verifier):
         pairs = [(f.name, getattr(verifier, f.name)) for f in dataclasses.fields(verifier) if f.init]
     else:
-        pairs = [(k, v) for k, v in vars(verifier).items() if not k.startswith("_")] if hasattr(verifier, "__dict__") else []
+        pairs = (
+            [(k, v) for k, v in vars(verifier).items() if not k.startswith("_")]
+            if hasattr(verifier, "__dict__")
+            else []
+        )
     return {k: _plain_setting(v) for k, v in pairs}
 
 

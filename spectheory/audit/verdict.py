@@ -20,7 +20,11 @@ def decide(deviation: Interval, max_deviation: float | None) -> tuple[str, str]:
         return "", NONE
     if not 0 <= max_deviation <= 1:
         raise UsageError(f"--max-deviation must lie in [0, 1], not {max_deviation}")
-    what = "lossless: mean one-step deviation is 0" if max_deviation == 0 else f"mean one-step deviation <= {max_deviation:g}"
+    what = (
+        "lossless: mean one-step deviation is 0"
+        if max_deviation == 0
+        else f"mean one-step deviation <= {max_deviation:g}"
+    )
     claim = f"{what} on the rows audited"
     if deviation.upper <= max_deviation + ROUNDING:
         return claim, HOLDS
