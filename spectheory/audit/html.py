@@ -28,7 +28,8 @@ tr:last-child td{border-bottom:0}th{color:var(--soft);font-weight:600;vertical-a
 th:first-child,td:first-child{text-align:left}td.long{white-space:normal;min-width:12rem;text-align:left;overflow-wrap:anywhere}
 .note{color:var(--soft);font-size:.85rem;margin:.4rem 0}
 figure{margin:1.25rem 0;background:#fff;border:1px solid var(--line);border-radius:.5rem;padding:.75rem;text-align:center}
-figure svg{width:100%;height:auto;max-width:46rem}.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(22rem,100%),1fr));gap:1rem;align-items:start}
+figure svg{width:100%;height:auto;max-width:46rem}
+.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(22rem,100%),1fr));gap:1rem;align-items:start}
 .figures figure{margin:0}.figures .wide{grid-column:1/-1}
 """
 

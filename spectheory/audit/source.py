@@ -56,10 +56,8 @@ def open_source(source: Any, request: Mapping[str, Any]) -> Source:
     from .. import logits
 
     if source is None or isinstance(source, str | Path):
-        if source is None:
-            reader, name = logits.sample(strict=False), EMBEDDED
-        else:
-            reader, name = logits.read(source, strict=False), str(source)
+        reader = logits.read(logits.SAMPLE if source is None else source, strict=False)
+        name = EMBEDDED if source is None else str(source)
         reader.settings = {**reader.settings, **request}
         return Source(name, {**reader.manifest, "settings": reader.settings}, list(reader.shards), reader, True)
     if not isinstance(source, Iterable):

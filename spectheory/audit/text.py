@@ -77,8 +77,13 @@ def _audited(report: AuditReport) -> list[Section]:
         if figure is not None:
             q = figure["quantiles"]
             rows.append(
-                [label, interval(figure["on_data"]), _plus(figure["standard_error"]), _span(figure["population"])]
-                + [_span(figure.get("model")), *(number(q.get(k)) for k in ("median", "p95", "max"))]
+                [
+                    label,
+                    interval(figure["on_data"]),
+                    _plus(figure["standard_error"]),
+                    *(_span(figure.get(k)) for k in ("population", "model")),
+                    *(number(q.get(k)) for k in ("median", "p95", "max")),
+                ]
             )
     columns = [
         "mean over the rows",
@@ -94,9 +99,9 @@ def _audited(report: AuditReport) -> list[Section]:
         {"title": "Deviation and what it buys", "columns": columns, "rows": rows, "notes": _notes(report)}
     ]
     if report.sweep:
+        kinds = ("deviation", "acceptance")
         points = [
-            [number(p["value"]), *(interval(p[k]["on_data"]) for k in ("deviation", "acceptance"))]
-            + [_span(p["deviation"]["population"])]
+            [number(p["value"]), *(interval(p[k]["on_data"]) for k in kinds), _span(p["deviation"]["population"])]
             for p in report.sweep
         ]
         name = report.sweep[0]["parameter"]
