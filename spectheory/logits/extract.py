@@ -50,19 +50,23 @@ def extract(
     if not prompts:
         raise DataError("there are no prompts")
     tokenizer, pair = load_tokenizer(target), load_pair(target, draft, device)
-    fields = dict(
-        models={"target": _described(target), "draft": draft if is_recipe(draft) else _described(draft), **_versions()},
-        tokenizer=_described(target),
-        device=_device_name(device),
-        vocab_size=pair.vocab_size,
-        block_size=block,
-        blocks_per_request=blocks,
-        draft_mode=drafts,
-        advance=ADVANCE[drafts],
-        seed=seed,
-        encoding=encoding,
-        eos_ids=_eos(pair),
-    )
+    fields = {
+        "models": {
+            "target": _described(target),
+            "draft": draft if is_recipe(draft) else _described(draft),
+            **_versions(),
+        },
+        "tokenizer": _described(target),
+        "device": _device_name(device),
+        "vocab_size": pair.vocab_size,
+        "block_size": block,
+        "blocks_per_request": blocks,
+        "draft_mode": drafts,
+        "advance": ADVANCE[drafts],
+        "seed": seed,
+        "encoding": encoding,
+        "eos_ids": _eos(pair),
+    }
     ids = [[int(i) for i in tokenizer(text).input_ids] for text in prompts]
     replayed = None if tokens is None else _replay(Path(tokens), fields, ids)
     return record(pair, ids, path, replayed, lambda x: tokenizer.batch_decode([[i] for i in x]), progress, **fields)
@@ -77,7 +81,7 @@ def record(
     progress: Progress | None = None,
     **fields: Any,
 ) -> Path:
-    """`extract` for a pair in memory and prompts of token ids; `fields` are manifest keys (block_size, blocks_per_request, draft_mode, seed, ...)."""
+    """`extract` for a pair in memory and prompts of token ids; `fields` are the manifest keys that `extract` fills."""
     known = [{"id": i, "prompt_tokens": len(ids), "tokens": list(ids)} for i, ids in enumerate(prompts)]
     recorder = Recorder(path, resume=True, texts=texts, requests=known, **fields)
     if [r["tokens"][: r["prompt_tokens"]] for r in recorder.manifest["requests"]] != [list(ids) for ids in prompts]:

@@ -170,7 +170,7 @@ class Reader:
         if self.manifest["encoding"] == "truncated":
             rows = Truncated(**{s: tensors[f"truncated.{s}"][drafts] for s in SIDES if f"truncated.{s}" in tensors})
             return Rows(tokens, None, None, _checked(rows, self.vocab_size), info)
-        decode = ENCODINGS[self.manifest["encoding"]].decode
+        decode = self._decoder()
         z, w = (
             decode({k.partition(".")[2]: v[at] for k, v in tensors.items() if k.startswith(f"{side}.")})
             for side, at in (("target", targets), ("draft", drafts))
@@ -179,6 +179,9 @@ class Reader:
         w = widen(w, self.manifest["draft_to_target"], self.vocab_size)
         check_ids(tokens, self.vocab_size, "drafted token", np.where(w > -np.inf, 1, 0))
         return Rows(tokens, z, w, None, info)
+
+    def _decoder(self) -> Any:
+        return ENCODINGS[self.manifest["encoding"]].decode
 
     def _info(self, i: int, block: int, rows: slice, tensors: dict[str, Any], b: int) -> dict[str, Any]:
         request, position = int(tensors["request"][b]), int(tensors["position"][b])
@@ -220,16 +223,18 @@ def widen(draft: Any, draft_to_target: list[int] | None, vocab_size: int) -> Any
         return draft
     ids = check_ids(np.asarray(draft_to_target), vocab_size, "draft_to_target")
     mass = np.zeros((len(draft), vocab_size))
-    np.add.at(mass, (slice(None), ids), np.exp(np.asarray(draft, dtype=np.float64)))
+    np.add.at(mass.T, ids, np.exp(np.asarray(draft, dtype=np.float64)).T)
     with np.errstate(divide="ignore"):
         return np.log(mass).astype(np.float32)
 
 
 def read(path: str | Path, *, strict: bool = True, **settings: Any) -> Reader:
-    """Open a recording (the directory `path`) as a re-iterable stream of blocks.
+    """Open a recording (a directory, or a plain .npz as `NpzReader` says) as a re-iterable stream of blocks.
 
     `settings` (temperature, top_k, top_p, min_p) replace the recorded request settings on both sides. Bad data: with
     `strict` the first bad row raises DataError naming file, row and cause; without, iteration goes on with the good
     rows and `reader.errors` lists the bad ones. A missing or broken manifest always raises.
     """
-    return Reader(Path(path), strict, settings)
+    from .foreign import NpzReader
+
+    return (NpzReader if Path(path).is_file() else Reader)(Path(path), strict, settings)

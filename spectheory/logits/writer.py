@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from ..errors import DataError, UsageError
 from ..pmf import check_ids, softmax, validate_logits
 from ..protocols import Block, Truncated
 from . import manifest as manifests
-from .encoding import encoding, relative, stored
+from .encoding import encoding, stored
 
 ROUNDOFF = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 TEXT_TOP = 64  # token texts are kept for this many top tokens of each row
@@ -47,7 +48,10 @@ class Recorder:
             encoding(self.manifest["encoding"])
         if self.manifest["dtype_origin"] not in ROUNDOFF:
             raise UsageError(f"dtype_origin {self.manifest['dtype_origin']!r} is none of {', '.join(ROUNDOFF)}")
-        self.path.mkdir(parents=True, exist_ok=True)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DataError(f"{self.path}: cannot create it: {error.strerror}") from error
 
     def _continue(self, resume: bool, fields: dict[str, Any]) -> None:
         old = manifests.load(self.path)
@@ -247,7 +251,7 @@ def write(blocks: Iterable[Block], path: str | Path, **manifest: Any) -> None:
     known = len(requests)
     index = {str(r["id"]): i for i, r in enumerate(requests[:known])}
     try:
-        for number, block in enumerate(_chain(first, blocks)):
+        for number, block in enumerate(chain([first], blocks)):
             name = str(block.info.get("request", 0))
             if name not in index:
                 index[name] = len(requests)
@@ -257,11 +261,6 @@ def write(blocks: Iterable[Block], path: str | Path, **manifest: Any) -> None:
         recorder._flush()
         raise
     recorder.close()
-
-
-def _chain(first: Block, rest: Iterable[Block]) -> Iterable[Block]:
-    yield first
-    yield from rest
 
 
 def _add(recorder: Recorder, block: Block, number: int, request: int) -> None:
@@ -281,6 +280,3 @@ def _rows(block: Block) -> tuple[Any, Any]:
         raise DataError("a block needs target logits or p, and q, to be written")
     target = block.logits if block.logits is not None else log0(np.asarray(block.p, dtype=np.float64))
     return np.asarray(target), log0(np.asarray(block.q, dtype=np.float64))
-
-
-__all__ = ["Recorder", "relative", "write"]
