@@ -130,7 +130,7 @@ def test_impossible_drafts(recipe: str) -> None:
 def test_other_architectures_are_refused_by_name() -> None:
     import torch
 
-    with pytest.raises(UsageError, match="Linear has no model.layers"):
+    with pytest.raises(UsageError, match=r"Linear has no model.layers"):
         causal.make_draft(torch.nn.Linear(2, 2), "skip:0")
 
 
@@ -148,10 +148,10 @@ def test_load_from_a_directory(tmp_path: Path) -> None:
 def test_nothing_to_load(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no model 'no_such_package'"):
         causal.load_model("no_such_package")
-    with pytest.raises(UsageError, match="neither config.json nor a .gguf"):
+    with pytest.raises(UsageError, match=r"neither config.json nor a .gguf"):
         causal.load_model(str(tmp_path))
     (tmp_path / "broken.gguf").write_bytes(b"GGUF but not really")
-    with pytest.raises(DataError, match="broken.gguf: cannot load it"):
+    with pytest.raises(DataError, match=r"broken.gguf: cannot load it"):
         causal.load_model(str(tmp_path / "broken.gguf"))
 
 

@@ -112,9 +112,9 @@ class _Member:
     """Rows of one array in a .npz, streamed: forward reads only decompress what they pass."""
 
     def __init__(self, archive: zipfile.ZipFile, path: Path, name: str) -> None:
-        self.label = f"{path}: {name}"
+        self.label, self._archive, self._name = f"{path}: {name}", archive, f"{name}.npy"
         try:
-            self._file = archive.open(f"{name}.npy")
+            self._file = archive.open(self._name)
             version = np.lib.format.read_magic(self._file)
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             self.shape, fortran, self.dtype = read(self._file)
@@ -131,8 +131,12 @@ class _Member:
     def rows(self, first: int, count: int) -> Any:
         width = self.shape[-1]
         nbytes = width * self.dtype.itemsize
+        start = self._start + first * nbytes
         try:
-            self._file.seek(self._start + first * nbytes)
+            if start < self._file.tell():  # a new pass: reopening lets the archive's checksum be verified again
+                self._file = self._archive.open(self._name)
+            if start != self._file.tell():
+                self._file.seek(start)
             content = self._file.read(count * nbytes)
         except (OSError, EOFError, zipfile.BadZipFile, zipfile.zlib.error) as error:  # type: ignore[attr-defined]
             raise DataError(f"{self.label} rows {first} to {first + count - 1}: {error}") from error
