@@ -101,6 +101,8 @@ def test_greedy_drafts_follow_the_strict_path(model: str, tmp_path: Path) -> Non
     assert (reader.manifest["draft_mode"], reader.manifest["advance"]) == ("greedy", "strict-greedy")
     for rows in reader.rows():
         assert rows.tokens.tolist() == rows.draft.argmax(axis=-1).tolist()
+    for block in reader:  # the law really drafted from is one-hot
+        assert (block.q[np.arange(3), block.tokens] == 1).all()
     target = causal.load_model(model)
     for request in reader.manifest["requests"]:
         with torch.inference_mode():

@@ -117,7 +117,7 @@ def _blocks_by_request(path: Path, recorder: Recorder) -> dict[int, int]:
     if not recorder.blocks:
         return {}
     reader = read(path)
-    found = [int(r) for i in range(len(reader.shards)) for r in reader._load(i)["request"]]
+    found = [int(r) for i in range(len(reader.shards)) for r in reader.tensors(i)["request"]]
     return {r: found.count(r) for r in set(found)}
 
 
@@ -186,7 +186,7 @@ def _replay(path: Path, fields: dict[str, Any], prompts: list[list[int]]) -> lis
         raise DataError(f"{path / manifests.NAME}: its prompts are not the prompts of this run")
     found: list[list[tuple[int, list[int]]]] = [[] for _ in old]
     for i in range(len(reader.shards)):
-        tensors = reader._load(i)
+        tensors = reader.tensors(i)
         starts = np.cumsum([0, *tensors["size"]])
         for b, request in enumerate(tensors["request"]):
             drafted = tensors["tokens"][starts[b] : starts[b + 1]].tolist()

@@ -82,7 +82,7 @@ class NpzReader(Reader):
             "complete": True,
         }
 
-    def _load(self, i: int) -> dict[str, Any]:
+    def tensors(self, i: int) -> dict[str, Any]:
         entry, size = self.manifest["shards"][i], int(self.manifest["block_size"])
         first, count, rows = entry["first"], entry["blocks"], entry["rows"] // entry["blocks"]
         drafts = {"target": rows, "draft": size}
