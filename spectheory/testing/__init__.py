@@ -1,5 +1,17 @@
 """Public tools for testing verifiers: Hypothesis strategies and statistical asserts with stated error rates."""
 
+from .statistics import assert_law, assert_rate, detectable_deviation, sample_size_for
 from .strategies import laws, nuclei, pairs, rational_laws, rational_pairs, top_ps
 
-__all__ = ["laws", "nuclei", "pairs", "rational_laws", "rational_pairs", "top_ps"]
+__all__ = [
+    "assert_law",
+    "assert_rate",
+    "detectable_deviation",
+    "laws",
+    "nuclei",
+    "pairs",
+    "rational_laws",
+    "rational_pairs",
+    "sample_size_for",
+    "top_ps",
+]
