@@ -76,6 +76,21 @@ def test_npz_extras(tmp_path: Path) -> None:
         assert np.allclose(block.q[:, 9], narrow[:, 1], atol=1e-6)
 
 
+def test_npz_states_what_rounding_can_have_cost(tmp_path: Path) -> None:
+    """The floor covers what rounding the logits to the original precision really does to these laws."""
+    data = arrays(12, dtype=np.float64)
+    half = {**data, "target": data["target"].astype(np.float16)}
+    np.savez(tmp_path / "half.npz", **half)
+    reader = logits.read(tmp_path / "half.npz")
+    moved = [pmf.total_variation(pmf.softmax(data["target"][b]), block.p).max() for b, block in enumerate(reader)]
+    assert max(moved) <= reader.manifest["tv_floor"] < 20 * max(moved)
+    np.savez(tmp_path / "brain.npz", **half, dtype_origin="bfloat16")
+    assert logits.read(tmp_path / "brain.npz").manifest["tv_floor"] == 8 * reader.manifest["tv_floor"]
+    np.savez(tmp_path / "odd.npz", **half, dtype_origin="int4")
+    with pytest.raises(DataError, match=r"odd.npz: dtype_origin 'int4' is none of"):
+        logits.read(tmp_path / "odd.npz")
+
+
 def test_npz_keeps_flat_memory(tmp_path: Path) -> None:
     peaks = []
     for count in (24, 240):
