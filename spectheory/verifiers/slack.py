@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from ..arrays import Array, align, minimum, namespace
+from ..arrays import Array, align, minimum, peak
 from ..errors import UsageError
 from .token import Sweep, TokenRule, capped_ratio
 
@@ -27,5 +27,4 @@ class AdditiveSlack(TokenRule):
 
     def acceptance(self, p: Array, q: Array) -> Array:
         p, q = align(p, q)
-        peak = p.max(axis=-1, keepdims=True) if p.dtype == object else namespace(p).max(p, axis=-1, keepdims=True)
-        return minimum(capped_ratio(p, q) + self.tolerance * (1 - peak), 1)
+        return minimum(capped_ratio(p, q) + self.tolerance * (1 - peak(p)), 1)
