@@ -61,20 +61,19 @@ def list_(as_json: bool) -> None:
 @click.option("--mutate", is_flag=True, help="Swap in a wrong formula for each claim: every check must fail.")
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 def verify(family: str, examples: int, seed: int, mutate: bool, as_json: bool) -> None:
-    """Check the claims of the ledger (all, one FAMILY such as N, or one id). Exit code 1 if one fails."""
-    from . import ledger
+    """Check the claims of the ledger (all, one FAMILY such as N, or one id). Exit code 1 if one fails.
 
-    results = []
-    for result in ledger.run(family, examples, seed, mutate):
-        results.append(result)
-        if not as_json:
-            word = "ok  " if result.ok else "FAIL"
-            click.echo(f"{word} {result.claim:<14} {result.examples:>6} instances, worst gap {result.worst:.3g}")
-            if not result.ok and result.witness:
-                again = f"spectheory verify {result.claim} --seed {seed} --examples {examples}" + " --mutate" * mutate
-                click.echo(f"     violated by {result.witness}\n     again: {again}")
+    Each is searched for a violation, then tried on published examples, synthetic families and recorded rows.
+    """
+    from .ledger import chosen, run, show
+
+    claims, found = chosen(family), run(family, examples, seed, mutate)
     if as_json:
+        results = list(found)
         click.echo(json.dumps([r.to_json() for r in results], indent=1))
+    else:
+        results = list(show.live(claims, found, examples, mutate))
+        click.echo(show.summary(results, mutate))
     if not all(r.ok for r in results):
         sys.exit(1)
 

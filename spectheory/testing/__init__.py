@@ -1,11 +1,13 @@
 """Public tools for testing verifiers: Hypothesis strategies and statistical asserts with stated error rates."""
 
+from .search import counterexample
 from .statistics import assert_law, assert_rate, detectable_deviation, sample_size_for
 from .strategies import laws, nuclei, pairs, rational_laws, rational_pairs, top_ps
 
 __all__ = [
     "assert_law",
     "assert_rate",
+    "counterexample",
     "detectable_deviation",
     "laws",
     "nuclei",
