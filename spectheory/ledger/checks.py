@@ -10,7 +10,13 @@ from typing import Any
 from hypothesis.strategies import SearchStrategy
 
 # The files that declare checks; one a theory file.
-FAMILIES = ("standard", "nsd", "lenience", "lossy")
+FAMILIES = (
+    "standard",
+    "nsd",
+    "lenience",
+    "lossy",
+    "sequence",
+)
 
 
 @dataclass(frozen=True)
