@@ -1,15 +1,21 @@
 """Seeded samplers and estimators; every estimate carries an interval."""
 
 from .intervals import clopper_pearson, empirical_bernstein, hoeffding
+from .requests import RequestSample, SequenceSample, simulate_iid, simulate_requests, simulate_sequences
 from .simulate import StepSample, estimate_deviation, simulate_steps
 from .streams import streams
 
 __all__ = [
+    "RequestSample",
+    "SequenceSample",
     "StepSample",
     "clopper_pearson",
     "empirical_bernstein",
     "estimate_deviation",
     "hoeffding",
+    "simulate_iid",
+    "simulate_requests",
+    "simulate_sequences",
     "simulate_steps",
     "streams",
 ]
