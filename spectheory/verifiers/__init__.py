@@ -17,6 +17,7 @@ RULES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "standard": ("standard", "Standard", {}),
     "nsd": ("nucleus", "Nucleus", {"top_p": 0.8}),
     "asd": ("regret_budget", "RegretBudget", {"budget": 8.0, "gate": 0.25, "cap": 2, "variant": "suffix"}),
+    "block": ("block", "BlockVerification", {}),
 }
 
 
