@@ -14,11 +14,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, argmax, one_hot
 from ..errors import CostError, UsageError
 from ..models.positions import Positions
+from ..models.tabular import as_table
+from ..protocols import Model
 from ..results import Interval
 from ..verifiers.regret_budget import SLACK, RegretBudget
+from .block import engine_states
 
 # Cells (spend x exceptions x charge) of one pass of the dynamic programme.
 LATTICE_CAP = 10_000_000
@@ -80,7 +83,7 @@ def lattice(
         [[not rule.strict and rule.cap > 0 and rule.within_gate(r, i, size) for r in regrets] for i in range(size)],
         dtype=bool,
     ).reshape(size, len(regrets))
-    known = [_decimal(r) if ok else Fraction(0) for r, ok in zip(regrets, admissible.any(axis=0))]
+    known = [_decimal(r) if admissible[:, j].any() else Fraction(0) for j, r in enumerate(regrets)]
     unit = _unit(known) if step is None else _decimal(step)
     if unit <= 2 * SLACK:
         raise CostError(f"the regrets share no unit above {float(2 * SLACK):g} nats: pass a step, say 1/64")
@@ -258,20 +261,41 @@ def expected_blocks(rule: RegretBudget, positions: Positions, step: Any = None) 
     """
     if step is None:
         return Interval.exact(float(_expected_blocks(lattice(rule, positions))), "A9")
-    low, high = (float(_expected_blocks(lattice(rule, positions, None, step, way))) for way in ("up", "down"))  # type: ignore[arg-type]
+    ways: tuple[Direction, Direction] = ("up", "down")
+    low, high = (float(_expected_blocks(lattice(rule, positions, None, step, way))) for way in ways)
     return Interval(low, None, high, "certified", None, "A9, charges rounded up and down")
 
 
+def expected_exhaustion(rule: RegretBudget, positions: Positions) -> Interval:
+    """E[blocks until no regret > 0 can be accepted any more]: permanent exhaustion, which no A9 bound covers. Exact.
+
+    inf for an infinite budget, 0 where nothing but ties is ever accepted. Raises CostError.
+    """
+    grid = lattice(rule, positions)
+    if grid.top is None:
+        return Interval.exact(math.inf if grid.largest > 0 else 0.0, "exact chain")
+    joint, _ = blocks_from(grid, np.arange(grid.top + 1))
+    charge = joint.sum(axis=1)
+    return Interval.exact(float(_hitting_time(grid, charge, grid.zeros(grid.top + 1), stuck=0)), "exact chain")
+
+
 def _expected_blocks(grid: Lattice) -> Any:
-    """E[N] from an empty ledger by back substitution: a block without rejection never lowers the spend."""
+    """E[N] from an empty ledger."""
     if grid.top is None:
         return math.inf
     joint, refused = blocks_from(grid, np.arange(grid.top + 1))
-    clean = joint.sum(axis=1) - refused
-    out = np.full(grid.top + 1, math.inf, dtype=object)
-    for s in range(grid.top, -1, -1):
-        ahead = [(clean[s, c], out[s + c]) for c in range(1, min(grid.largest, grid.top - s) + 1) if clean[s, c] > 0]
-        leaving = refused[s].sum() + sum(mass for mass, _ in ahead)  # not 1 - P(charge 0): that would cancel
+    return _hitting_time(grid, joint.sum(axis=1) - refused, refused.sum(axis=1), stuck=math.inf)
+
+
+def _hitting_time(grid: Lattice, moves: Array, exits: Array, stuck: Any) -> Any:
+    """Expected blocks until an exit, from nothing spent: `moves` (S, C+1) by charge, `exits` (S,); a spend that is never
+
+    left takes `stuck`. Back substitution, as a block never lowers the spend.
+    """
+    out = np.full(len(exits), stuck, dtype=object)
+    for s in range(len(exits) - 1, -1, -1):
+        ahead = [(moves[s, c], out[s + c]) for c in range(1, min(grid.largest, len(exits) - 1 - s) + 1) if moves[s, c]]
+        leaving = exits[s] + sum(mass for mass, _ in ahead)  # not 1 - P(charge 0): that would cancel
         if leaving > 0:
             out[s] = (1 + sum(mass * later for mass, later in ahead)) / leaving
     return out[0]
@@ -301,6 +325,31 @@ def _capped_mean(
     free = rule if rule.strict else replace(rule, budget=math.inf)
     run = request(free, positions, blocks, step, direction)
     return float(sum(mass * min(float(spent), limit) for spent, mass in run.grid.values(run.spend[blocks]).items()))
+
+
+def sequence_spend_law(
+    rule: RegretBudget,
+    model: Model,
+    *,
+    length: int,
+    block_size: int,
+    drafts: Literal["argmax", "sampled"] = "argmax",
+) -> dict[tuple[tuple[int, ...], float], Any]:
+    """Exact law {(first T tokens, nats spent): probability} of a request on a small model.
+
+    Drafts are the draft's argmax (then one point carries all mass) or `sampled` from it. The last call runs to its end:
+    what it charges beyond T counts. Raises UsageError for bad sizes or drafts, CostError beyond `exact.block`'s cap.
+    """
+    if drafts not in ("argmax", "sampled"):
+        raise UsageError(f"drafts must be argmax or sampled, not {drafts!r}")
+    table = as_table(model, length + block_size)
+    if drafts == "argmax":
+        table = replace(table, draft=one_hot(argmax(table.draft), table.draft))
+    out: dict[tuple[tuple[int, ...], float], Any] = {}
+    for (tokens, state), mass in engine_states(rule, table, length=length, block_size=block_size).items():
+        key = tokens, float(state.spent)  # type: ignore[attr-defined]
+        out[key] = out.get(key, 0) + mass
+    return out
 
 
 def _mean(grid: Lattice, law: Array) -> Any:

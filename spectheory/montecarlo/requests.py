@@ -91,8 +91,8 @@ def simulate_iid(rule: RegretBudget, positions: Positions, requests: int, blocks
     rng, out = streams(seed, "positions")["positions"], _empty(requests, blocks)
     for start in range(0, requests, CHUNK):
         n = min(CHUNK, requests - start)
-        drawn = (x.reshape(blocks, n, -1).transpose(0, 2, 1) for x in positions.draw(blocks * n, rng))
-        _run(rule, *drawn, out, slice(start, start + n))
+        matches, regrets = (x.reshape(blocks, n, -1).transpose(0, 2, 1) for x in positions.draw(blocks * n, rng))
+        _run(rule, matches, regrets, out, slice(start, start + n))
     return out
 
 

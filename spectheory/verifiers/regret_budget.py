@@ -90,7 +90,9 @@ class RegretBudget:
 
     def within_gate(self, regret: Any, position: int, size: int) -> bool:
         """r / s <= g, divided as published; an infinite regret never passes."""
-        return bool(regret < math.inf and regret / self.value(position, size, isinstance(regret, Fraction)) <= self.gate)
+        return bool(
+            regret < math.inf and regret / self.value(position, size, isinstance(regret, Fraction)) <= self.gate
+        )
 
     def within_budget(self, charge: Any, regret: Any, remaining: Any) -> bool:
         """Whether a mismatch fits behind the `charge` that the block has already run up."""
@@ -100,7 +102,8 @@ class RegretBudget:
 
     def scan(self, matches: Any, regrets: Any, remaining: Any) -> tuple[int, list[int]]:
         """(accepted length, accepted mismatched positions) of a block: `matches` (K,) bool, `regrets` (K,)."""
-        size, charge, taken = len(matches), 0, []
+        size, taken = len(matches), list[int]()
+        charge: Any = 0
         for i in range(size):
             if matches[i]:
                 continue
@@ -136,14 +139,16 @@ class RegretBudget:
         tokens: Array,
         state: RequestState | None = None,
         info: dict[str, Any] | None = None,
+        vocab_size: int | None = None,
     ) -> Verdict:
         """`verify` from compact scores: row maxima (K+1,), argmax ids (K+1,), logits of the drafted `tokens` (K,).
 
         `info` (say request and row) goes into error messages. Raises DataError naming row and position: NaN or +inf, a
-        maximum that is -inf or below the drafted logit, a negative id, K drafts without K + 1 rows.
+        maximum that is -inf or below the drafted logit, an id outside [0, `vocab_size`), K drafts without K + 1 rows.
         """
         tokens, top_id = np.asarray(tokens), np.asarray(top_id)
-        checked = check_scores(to_law(top_logit), top_id, to_law(drafted_logit), tokens, where(info))
+        width = math.inf if vocab_size is None else vocab_size
+        checked = check_scores(to_law(top_logit), top_id, to_law(drafted_logit), tokens, width, where(info))
         return self._decide(tokens, *checked, state)
 
     def outcomes(self, block: Block, state: RequestState | None = None) -> list[tuple[Any, int, Array, RequestState]]:
@@ -191,7 +196,7 @@ def scores(block: Block) -> tuple[Any, Any, Any]:
     return z[np.arange(block.size + 1), top_id], top_id, z[np.arange(block.size), ids]
 
 
-def check_scores(top: Any, ids: Any, drafted: Any, tokens: Any, place: str = "") -> tuple[Any, Any, Any]:
+def check_scores(top: Any, ids: Any, drafted: Any, tokens: Any, width: float, place: str) -> tuple[Any, Any, Any]:
     """Compact scores of one block, checked as `RegretBudget.verify_scores` states."""
     size = len(tokens)
     if top.shape != (size + 1,) or ids.shape != (size + 1,) or drafted.shape != (size,):
@@ -199,16 +204,20 @@ def check_scores(top: Any, ids: Any, drafted: Any, tokens: Any, place: str = "")
             f"{place}a block of K = {size} drafts needs K + 1 maxima and argmax ids and K drafted logits, "
             f"not shapes {top.shape}, {ids.shape} and {drafted.shape}"
         )
+    faults = [
+        ((ids < 0) | (ids >= width), f"its argmax id is outside [0, {width})"),
+        ((tokens < 0) | (tokens >= width), f"its drafted id is outside [0, {width})"),
+    ]
     if not is_rational(top):
-        faults = (
+        faults += [
             (np.isnan(top) | np.isinf(top), "its maximum is not finite"),
             (np.isnan(drafted) | (drafted == math.inf), "its drafted logit is NaN or +inf"),
-            (ids < 0, "its argmax id is negative"),
-            (tokens < 0, "its drafted id is negative"),
-            (top[:size] < drafted, "its drafted logit exceeds its maximum"),
-            ((tokens == ids[:size]) & (top[:size] != drafted), "its drafted token is the argmax but not at the maximum"),
-        )
-        for bad, cause in faults:
-            if bad.any():
-                raise DataError(f"{place}position {int(np.flatnonzero(bad)[0])}: {cause}")
+        ]
+    faults += [
+        (top[:size] < drafted, "its drafted logit exceeds its maximum"),
+        ((tokens == ids[:size]) & (top[:size] != drafted), "its drafted token is the argmax but not at the maximum"),
+    ]
+    for bad, cause in faults:
+        if bad.any():
+            raise DataError(f"{place}position {int(np.flatnonzero(bad)[0])}: {cause}")
     return top, ids, drafted
