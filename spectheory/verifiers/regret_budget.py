@@ -159,7 +159,7 @@ class RegretBudget:
 
     def _decide(self, tokens: Any, top: Any, ids: Any, drafted: Any, state: RequestState | None) -> Verdict:
         state = self.start() if state is None else state
-        exact, size = is_rational(top), len(tokens)
+        exact, size = is_rational(top) and is_rational(drafted), len(tokens)
         regrets = [Fraction(a) - Fraction(b) if exact else float(a - b) for a, b in zip(top[:size], drafted)]
         accepted, taken = self.scan(tokens == ids[:size], regrets, state.remaining)
         charges, spent = list(state.ledger), state.spent
