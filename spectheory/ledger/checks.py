@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis.strategies import SearchStrategy
 
 # The files that declare checks; one a theory file.
-FAMILIES = ("standard", "nsd", "asd", "asd_request")
+FAMILIES = ("standard", "nsd", "lenience", "lossy", "asd", "asd_request")
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,15 @@ from .budget import (
     run_regret_request,
     tabular_pairs,
 )
+from .statistics import assert_law, assert_rate, detectable_deviation, sample_size_for
 from .strategies import laws, nuclei, pairs, rational_laws, rational_pairs, top_ps
 
 __all__ = [
     "RegretRequest",
+    "assert_law",
+    "assert_rate",
     "compact_scores",
+    "detectable_deviation",
     "greedy_blocks",
     "laws",
     "nuclei",
@@ -29,6 +33,7 @@ __all__ = [
     "regret_requests",
     "regret_traces",
     "run_regret_request",
+    "sample_size_for",
     "tabular_pairs",
     "top_ps",
 ]

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 # The files that register claims; `load` imports them all, in this order.
-FAMILIES = ("standard", "nsd", "asd", "asd_request")
+FAMILIES = ("standard", "nsd", "lenience", "lossy", "asd", "asd_request")
 
 
 def load() -> None:
