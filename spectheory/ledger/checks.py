@@ -16,6 +16,8 @@ FAMILIES = (
     "lenience",
     "lossy",
     "sequence",
+    "asd",
+    "asd_request",
 )
 
 

@@ -14,6 +14,8 @@ FAMILIES = (
     "sequence",
     "lower",
     "composition",
+    "asd",
+    "asd_request",
 )
 
 

@@ -16,6 +16,7 @@ from .token import TokenRule
 RULES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "standard": ("standard", "Standard", {}),
     "nsd": ("nucleus", "Nucleus", {"top_p": 0.8}),
+    "asd": ("regret_budget", "RegretBudget", {"budget": 8.0, "gate": 0.25, "cap": 2, "variant": "suffix"}),
     "lenience": ("lenience", "Lenience", {"lenience": 0.5}),
     "resample-target": ("resample_target", "ResampleTarget", {}),
     "sample-and-match": ("sample_and_match", "SampleAndMatch", {}),
