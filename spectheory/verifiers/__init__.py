@@ -16,6 +16,7 @@ from .token import TokenRule
 RULES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "standard": ("standard", "Standard", {}),
     "nsd": ("nucleus", "Nucleus", {"top_p": 0.8}),
+    "ersd": ("exponential_race", "ExponentialRace", {}),
 }
 
 
