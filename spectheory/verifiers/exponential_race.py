@@ -137,7 +137,9 @@ def _arrivals(law: Array, noise: Array) -> Array:
 def _checked_noise(noise: Array, p: Array) -> Any:
     noise = np.asarray(noise, dtype=np.float64)
     if noise.shape != p.shape or not bool((noise >= 0).all()):
-        raise DataError(f"race noise must be non-negative, one number a position and token {p.shape}, not {noise.shape}")
+        raise DataError(
+            f"race noise must be non-negative, one number a position and token {p.shape}, not {noise.shape}"
+        )
     return noise
 
 
