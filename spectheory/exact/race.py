@@ -224,7 +224,7 @@ def index_entropy(P: Array, Q: Array) -> Interval:
         raise CostError("K is infinite with positive probability: Q misses part of P")
     if slowest == 1:
         return Interval.exact(0.0, "K = 1 surely")
-    kmax = int(math.ceil(-60.0 / math.log1p(-slowest))) + 1
+    kmax = math.ceil(-60.0 / math.log1p(-slowest)) + 1
     if kmax > 10_000_000:
         raise CostError(f"H[K] needs {kmax} terms (cap 10^7): some token has Q far below P")
     h, k = 0.0, 1

@@ -159,6 +159,8 @@ class _Engine:
 
     def __init__(self, p: Any, q: Any, r: Any, budget: float) -> None:
         self.p, self.q, self.r, self.budget, self.cut = p, q, r, budget, -1.0
+        self.total = np.concatenate([[0.0], np.cumsum(q)])
+        self.prefix: dict[tuple[int, int], Any] = {}
 
     def _split(self, winner: float, t: float) -> None:
         """Large tokens are those with x = t Q r above the cut at which the series errs by a fifth of the budget."""
@@ -184,7 +186,7 @@ class _Engine:
             return 0.0
         self._split(float(zone.r[-1]), t)
         p, q, r = self.large
-        n, total = int(np.searchsorted(r, zone.r[-1])), 0.0
+        n = int(np.searchsorted(r, zone.r[-1]))
         p, q = p[:n], q[:n]
         at = np.searchsorted(self.small[2], zone.r)
         all_at = np.searchsorted(self.r, zone.r)
@@ -195,15 +197,10 @@ class _Engine:
             e = np.exp(-t * np.maximum(zone.r[i : i + rows, None] * q - p, 0))
             mean[i : i + rows] += (1 - e).sum(axis=1)
             slope[i : i + rows] = t * (e @ q)
-        if self.total is None:
-            self.total = np.concatenate([[0.0], np.cumsum(self.q)])
         width = np.diff(zone.r)
         # Ranges of slopes: concave branches of large and of small tokens, and tokens whose kink lies inside the bin.
         ranges = -np.diff(slope) + t * t * width * self._sum(2, 0)[at[1:]] + t * np.diff(self.total[all_at])
-        total = float(zone.spread @ (np.diff(mean) ** 2 + width * np.maximum(ranges, 0)))
-        return 2 * w * total
-
-    total: Any = None
+        return 2 * w * float(zone.spread @ (np.diff(mean) ** 2 + width * np.maximum(ranges, 0)))
 
     def run(self, pieces: list[tuple[_Zone, float, float]], law: Any) -> float:
         """Add the law of every piece to `law`; the certified L1 error of series and wrap-around."""
@@ -222,7 +219,7 @@ class _Engine:
 
     def _length(self, zone: _Zone, t: float, w: float, n: int) -> tuple[float, int]:
         """mu at the zone's largest r, and the least transform length whose wrap-around is negligible."""
-        p, q, r = self.large
+        p, q, _ = self.large
         top = float(zone.r[-1])
         at = int(np.searchsorted(self.small[2], top))
         mu = float(-np.expm1(-t * (top * q[:n] - p[:n])).sum()) + max(

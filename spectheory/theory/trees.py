@@ -111,7 +111,7 @@ def optimal_forest(rank_pmfs: Sequence[Array], k: int) -> Forest:
 @theorem(
     "E5",
     source=ERSD,
-    statement=r"\max_{|T| = k} \mathbb{E}[\#\mathrm{generated}] = 1 + \sum_{v \in T_k} P(v),\ T_k \text{ the } k \text{ most probable paths}",
+    statement=r"\max_{|T| = k} \mathbb{E}[\#\mathrm{generated}] = 1 + \sum_{v \in T_k} P(v),\ T_k \text{ the } k \text{ likeliest paths}",
     relation="=",
     hypotheses="context-free ranks with law rank_pmf; prefix-closed trees of k nodes",
     status="proved",
