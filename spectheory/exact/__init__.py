@@ -1,5 +1,6 @@
 """Ground truth by enumeration or quadrature. Knows no theorem: it is what theorems are judged by."""
 
+from .block import BlockLaw, block_law, engine_law, engine_states
 from .race import (
     count_law,
     draft_laws,
@@ -14,14 +15,31 @@ from .race import (
     rank_joint,
     rank_law,
 )
+from .sequence import (
+    CallLaw,
+    Marginals,
+    call_law,
+    sequence_deviation,
+    sequence_kl,
+    sequence_law,
+    target_law,
+    token_marginals,
+)
 from .step import StepLaw, acceptance_rate, best_residual, least_deviation, output_law, step, step_deviation, step_kl
 
 __all__ = [
+    "BlockLaw",
+    "CallLaw",
+    "Marginals",
     "StepLaw",
     "acceptance_rate",
     "best_residual",
+    "block_law",
+    "call_law",
     "count_law",
     "draft_laws",
+    "engine_law",
+    "engine_states",
     "index_entropy",
     "index_law",
     "index_mean",
@@ -34,7 +52,12 @@ __all__ = [
     "rank_head",
     "rank_joint",
     "rank_law",
+    "sequence_deviation",
+    "sequence_kl",
+    "sequence_law",
     "step",
     "step_deviation",
     "step_kl",
+    "target_law",
+    "token_marginals",
 ]

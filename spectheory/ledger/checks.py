@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis.strategies import SearchStrategy
 
 # The files that declare checks; one a theory file.
-FAMILIES = ("standard", "nsd", "ersd", "multidraft", "trees")
+FAMILIES = ("standard", "nsd", "lenience", "ersd", "multidraft", "trees")
 
 
 @dataclass(frozen=True)

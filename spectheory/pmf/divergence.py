@@ -42,7 +42,7 @@ def kl(p: Array, q: Array) -> Array:
     p, q = (to_float(x) for x in align(p, q))
     xp = namespace(p, q)
     p, q = p + 0 * q, q + 0 * p
-    ones, near = xp.ones_like(p), (p > 0) & (q > 0) & (q <= 2 * p)
+    ones, near = xp.ones_like(p), (p > 0) & (q <= 2 * p) & (p <= 2 * q)
     d = xp.where(near, (q - p) / xp.where(near, p, ones), 0 * p)
     close = p * (d - xp.log1p(d))
     far = q - p + xlogy(p, p) - xp.where(near, 0 * p, xlogy(p, q))
@@ -61,20 +61,17 @@ def renyi(p: Array, q: Array, alpha: float) -> Array:
     p, q = (to_float(x) for x in align(p, q))
     xp = namespace(p, q)
     p, q = p + 0 * q, q + 0 * p
-    lp, lq, low = log0(p), log0(q), xp.full_like(p, -math.inf)
+    both, ones, low = (p > 0) & (q > 0), xp.ones_like(p), xp.full_like(p, -math.inf)
+    lp, lq = xp.log(xp.where(both, p, ones)), xp.log(xp.where(both, q, ones))
     if alpha == math.inf:
-        gap = xp.where(p > 0, xp.where(q > 0, lp - xp.where(q > 0, lq, 0 * lq), -low), low)
-        return scalar(xp.max(gap, axis=-1))
-    both = (p > 0) & (q > 0)
-    terms = xp.where(both, alpha * xp.where(both, lp, 0 * p) + (1 - alpha) * xp.where(both, lq, 0 * q), low)
-    if alpha > 1:
-        terms = xp.where((p > 0) & (q == 0), -low, terms)
-    top = xp.max(terms, axis=-1, keepdims=True)
-    finite = xp.isfinite(top)
-    shift = xp.where(finite, top, 0 * top)
-    mass = log0(xp.sum(xp.exp(xp.where(finite, terms - shift, low)), axis=-1)) + shift[..., 0]
-    mass = xp.where(top[..., 0] == math.inf, top[..., 0], mass)
-    return scalar(mass / (alpha - 1))
+        value = xp.max(xp.where(both, lp - lq, low), axis=-1)
+    else:
+        terms = xp.where(both, alpha * lp + (1 - alpha) * lq, low)
+        top = xp.max(terms, axis=-1, keepdims=True)
+        top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
+        value = (log0(xp.sum(xp.exp(terms - top), axis=-1)) + top[..., 0]) / (alpha - 1)
+    outside = xp.any((p > 0) & (q == 0), axis=-1)
+    return scalar(xp.where(outside, xp.full_like(value, math.inf), value) if alpha > 1 else value)
 
 
 def hellinger(p: Array, q: Array) -> Array:

@@ -10,6 +10,7 @@ from ..protocols import Truncated
 from .nucleus import NUCLEUS_TOL, check_top_p
 
 Bounds = tuple[Any, Any]
+_ROUNDING = 1e-12
 
 
 def truncated_total_variation(rows: Truncated) -> Bounds:
@@ -67,11 +68,13 @@ def truncated_kl(rows: Truncated) -> Bounds:
     """(lower, upper) of KL(p || q) in nats, (...): merging the tail can only lose (data processing); no upper bound exists."""
     p, q, has_p, has_q = _sides(rows)
     both = has_p & has_q
-    p_rest, q_rest = 1 - np.where(both, p, 0).sum(-1), 1 - np.where(both, q, 0).sum(-1)
+    # The tails are differences of sums, off by rounding: a tail mass is shrunk on the side of p, grown on that of q.
+    p_rest = np.maximum(1 - np.where(both, p, 0).sum(-1) - _ROUNDING, 0)
+    q_rest = np.maximum(1 - np.where(both, q, 0).sum(-1), 0) + _ROUNDING
     with np.errstate(divide="ignore", invalid="ignore"):
         kept = np.where(both & (p > 0), p * np.log(p / q), 0).sum(-1)
-        tail = np.where(p_rest > 0, p_rest * np.log(p_rest / np.maximum(q_rest, 0)), 0)
-    return np.maximum(kept + tail, 0), np.full(kept.shape, np.inf)
+        tail = np.where(p_rest > 0, p_rest * np.log(p_rest / q_rest), -q_rest)
+    return np.maximum(kept + tail - 100 * _ROUNDING, 0), np.full(kept.shape, np.inf)
 
 
 def _sides(rows: Truncated) -> tuple[Any, Any, Any, Any]:

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 # The files that register claims; `load` imports them all, in this order.
-FAMILIES = ("standard", "nsd", "ersd", "race_entropy", "multidraft", "trees")
+FAMILIES = ("standard", "nsd", "lenience", "ersd", "race_entropy", "multidraft", "trees")
 
 
 def load() -> None:

@@ -16,6 +16,10 @@ from .token import TokenRule
 RULES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "standard": ("standard", "Standard", {}),
     "nsd": ("nucleus", "Nucleus", {"top_p": 0.8}),
+    "lenience": ("lenience", "Lenience", {"lenience": 0.5}),
+    "resample-target": ("resample_target", "ResampleTarget", {}),
+    "sample-and-match": ("sample_and_match", "SampleAndMatch", {}),
+    "block": ("block", "BlockVerification", {}),
     "ersd": ("exponential_race", "ExponentialRace", {}),
 }
 
