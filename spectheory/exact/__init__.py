@@ -2,6 +2,7 @@
 
 from .block import BlockLaw, block_law, engine_law, engine_states
 from .race import (
+    RankEstimate,
     count_law,
     draft_laws,
     index_entropy,
@@ -11,6 +12,7 @@ from .race import (
     log_mean,
     mean,
     rank_entropy,
+    rank_estimate,
     rank_head,
     rank_joint,
     rank_law,
@@ -31,6 +33,7 @@ __all__ = [
     "BlockLaw",
     "CallLaw",
     "Marginals",
+    "RankEstimate",
     "StepLaw",
     "acceptance_rate",
     "best_residual",
@@ -49,6 +52,7 @@ __all__ = [
     "mean",
     "output_law",
     "rank_entropy",
+    "rank_estimate",
     "rank_head",
     "rank_joint",
     "rank_law",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -126,21 +126,34 @@ def rank_head(P: Array, Q: Array, m: int, tol: float = 1e-6) -> tuple[Array, flo
 
 
 def rank_entropy(P: Array, Q: Array, tol: float = 1e-3) -> Interval:
-    """H[R] in nats, certified within `tol`: |H - H'| <= e ln(V - 1) + h(e) for laws at total variation e.
+    """H[R] in nats, certified within `tol`. Raises PrecisionError for `tol` below the floor of `rank_measure`."""
+    return rank_estimate(P, Q, tol).entropy
 
-    Source: the sharp form of Fano's continuity bound (Zhang 2007; Audenaert 2007). Raises PrecisionError for `tol`
-    below the floor of `rank_measure`.
+
+class RankEstimate(NamedTuple):
+    """The law of R up to an L1 `error`: `pmf` (V,) of mass 1, and its `entropy` in nats."""
+
+    pmf: Array
+    error: float
+    entropy: Interval
+
+
+def rank_estimate(P: Array, Q: Array, tol: float = 1e-3) -> RankEstimate:
+    """The whole law of R for any vocabulary, so precise that H[R] is certified within `tol`.
+
+    |H - H'| <= e ln(V - 1) + h(e) for laws at total variation e: the sharp form of Fano's continuity bound (Zhang 2007;
+    Audenaert 2007). Raises PrecisionError for `tol` below the floor of `rank_measure`, CostError beyond its cap.
     """
-    p, q = single_pair(P, Q)
-    p, q = to_float(p), to_float(q)
-    if len(p) == 1 or bool((p == q).all()):
-        return Interval.exact(0.0, "R = 1 surely")
-    pmf, error = rank_measure(p, q, _variation_for(tol, len(p)))
-    pmf = np.maximum(pmf, 0)
+    p, q = (to_float(x) for x in single_pair(P, Q))
+    if bool((p == q).all()):
+        return RankEstimate(np.eye(1, len(p))[0], 0.0, Interval.exact(0.0, "R = 1 surely"))
+    raw, error = rank_measure(p, q, _variation_for(tol, len(p)))
+    pmf = np.maximum(raw, 0)
+    pmf /= pmf.sum()
     # Clipping brings the measure closer to the law; scaling it to mass 1 at most doubles its L1 error, so TV <= error.
-    h = float(entropy(pmf / pmf.sum()))
-    gap = _entropy_gap(min(error, 0.5), len(p))
-    return Interval(max(h - gap, 0.0), h, min(h + gap, math.log(len(p))), "certified", None, "E1 quadrature, Audenaert")
+    h, gap = float(entropy(pmf)), _entropy_gap(min(error, 0.5), len(p))
+    bounds = max(h - gap, 0.0), h, min(h + gap, math.log(len(p)))
+    return RankEstimate(pmf, 2 * error, Interval(*bounds, "certified", None, "E1 quadrature, Audenaert"))
 
 
 def _entropy_gap(e: float, size: int) -> float:

@@ -161,6 +161,7 @@ class _Engine:
         self.p, self.q, self.r, self.budget, self.cut = p, q, r, budget, -1.0
         self.total = np.concatenate([[0.0], np.cumsum(q)])
         self.prefix: dict[tuple[int, int], Any] = {}
+        self.monomials: dict[tuple[int, int], Any] = {}
 
     def _split(self, winner: float, t: float) -> None:
         """Large tokens are those with x = t Q r above the cut at which the series errs by a fifth of the budget."""
@@ -169,16 +170,24 @@ class _Engine:
         cut = 2.0 ** math.floor(math.log2(x / u))
         if cut != self.cut:
             small = self.q <= cut
-            self.cut, self.prefix = cut, {}
+            self.cut, self.prefix, self.monomials = cut, {}, {(0, 0): np.ones(int(small.sum()))}
             self.small = (self.p[small], self.q[small], self.r[small])
             self.large = (self.p[~small], self.q[~small], self.r[~small])
 
     def _sum(self, a: int, b: int) -> Any:
         """Prefix sums (n + 1,) of Q^a P^b over the small tokens."""
         if (a, b) not in self.prefix:
-            p, q, _ = self.small
-            self.prefix[a, b] = np.concatenate([[0.0], np.cumsum(q**a * p**b)])
+            sums = np.zeros(len(self.small[0]) + 1)
+            np.cumsum(self._monomial(a, b), out=sums[1:])
+            self.prefix[a, b] = sums
         return self.prefix[a, b]
+
+    def _monomial(self, a: int, b: int) -> Any:
+        """Q^a P^b of the small tokens, each from one of lower degree."""
+        if (a, b) not in self.monomials:
+            p, q, _ = self.small
+            self.monomials[a, b] = self._monomial(a - 1, b) * q if a else self._monomial(a, b - 1) * p
+        return self.monomials[a, b]
 
     def chord_error(self, zone: _Zone, t: float, w: float) -> float:
         """Item 1 of the module: 2 w sum over bins of S ((mu_b - mu_a)^2 + (b - a) sum of ranges of dp_j/dr)."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array, align, maximum, minimum, total
+from ..arrays import Array, align, minimum, total
 from ..errors import CostError, UsageError
 from ..pmf import overlap, race_agreement, residual
 from .registry import theorem
@@ -72,8 +72,8 @@ def optimal_iid(P: Array, Q: Array, m: int) -> Any:
     For m = 2 this is the canonical two-draft value min_S P(S) + Q(S^c)^2 + 2 Q(S) Q(S^c). O(V log V).
     """
     p, q = _laws(P, Q, m)
-    key = [-(b / a) if a > 0 else -np.inf for a, b in zip(p, q)]
-    order = sorted((i for i in range(len(p)) if q[i] > 0), key=lambda i: key[i])
+    drawn = np.flatnonzero(q > 0)
+    order = drawn[np.argsort(p[drawn] / q[drawn], kind="stable")]  # Q / P descending
     gaps = np.cumsum(p[order]) - np.cumsum(q[order]) ** m
     return 1 + min(0 * p[0], gaps.min())
 
@@ -188,13 +188,11 @@ def greedy_acceptance(P: Array, Q: Array, m: int) -> Any:
 
 
 def peers(P: Array, Q: Array, m: int) -> dict[str, float]:
-    """Acceptance of every rule at list size `m` whose value costs at most O(V^2), by name; not ordered in general."""
-    out = {
-        "Poisson index": float(index_acceptance(P, Q, m)),
-        "list bound": float(list_bound(P, Q, m)),
+    """Acceptance of the peers of ERSD at list size `m` that cost at most O(V log V), by name; not ordered in general."""
+    return {
         "optimal, i.i.d. drafts": float(optimal_iid(P, Q, m)),
+        "greedy drafts": float(greedy_acceptance(P, Q, m)),
         "K-SEQ": kseq_acceptance(P, Q, m),
         "recursive rejection": float(recursive_rejection(P, Q, m, True)),
-        "greedy drafts": float(greedy_acceptance(P, Q, m)),
+        "Poisson index": float(index_acceptance(P, Q, m)),
     }
-    return {name: float(maximum(np.array(x), 0)) for name, x in out.items()}

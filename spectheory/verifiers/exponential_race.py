@@ -6,15 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import array_api_compat
 import numpy as np
 
-from ..arrays import Array, align, is_rational, ratio, to_law, total, zeros_like
+from ..arrays import Array, align, namespace, ratio, to_law, to_numpy, total, zeros_like
 from ..errors import CostError, DataError, UsageError
 from ..pmf import race_agreement, race_joint
 from ..protocols import Block, Verdict
-from .token import TokenRule, laws_of
-
-JOINT_CAP = 64  # the joint law takes V^4 operations
+from .token import JOINT_CAP, TokenRule, laws_of
 
 
 @dataclass(frozen=True)
@@ -35,36 +34,37 @@ class ExponentialRace(TokenRule):
 
     def acceptance(self, p: Array, q: Array) -> Array:
         """P(Y = x | X = x), (..., V); 1 where q = 0: such a token is never drafted first."""
-        p, q = _numpy_pair(p, q)
-        return ratio(race_agreement(p, q), q + 0 * p, 1)
+        a, b = _numpy_pair(p, q)
+        return _like(p, ratio(race_agreement(a, b), b + 0 * a, 1))
 
     def residual(self, p: Array, q: Array, rejected: Array | None = None) -> Array:
         """P(Y = y | X = rejected, Y != X), (V,), of one pair of laws (V,); `p` itself where nothing can be rejected.
 
         Without `rejected`, averaged over the rejected token. Raises CostError above V = 64.
         """
-        p, q = _numpy_pair(p, q)
+        a, b = _numpy_pair(p, q)
         if rejected is None:
-            law = self.correction(p, q)
+            law = self.correction(a, b)
         else:
-            law = self.joint(p, q)[int(rejected)].copy()
+            law = self.joint(a, b)[int(rejected)].copy()
             law[int(rejected)] = 0 * law[0]
         mass = total(law, keepdims=True)
-        return np.where(mass > 0, ratio(law, mass + 0 * law, 0), p)
+        return _like(p, np.where(mass > 0, ratio(law, mass + 0 * law, 0), a))
 
     def correction(self, p: Array, q: Array) -> Array:
         """P(Y = y, X != Y) = p - P(X = Y = y), (..., V): no joint law is needed."""
-        p, q = _numpy_pair(p, q)
-        return np.maximum(p - race_agreement(p, q), zeros_like(p))
+        a, b = _numpy_pair(p, q)
+        left = a - race_agreement(a, b)
+        return _like(p, np.maximum(left, zeros_like(left)))
 
     def joint(self, p: Array, q: Array) -> Array:
         """P(X = x, Y = y), (..., V, V): row drafted, column emitted. Exact on Fractions. Raises CostError above V = 64."""
-        p, q = np.broadcast_arrays(*_numpy_pair(p, q))
-        size = p.shape[-1]
+        a, b = np.broadcast_arrays(*_numpy_pair(p, q))
+        size = a.shape[-1]
         if size > JOINT_CAP:
             raise CostError(f"the joint law of two races costs V^4 = {size}^4 operations (cap: V = {JOINT_CAP})")
-        rows = [race_joint(a, b) for a, b in zip(p.reshape(-1, size), q.reshape(-1, size))]
-        return np.array(rows, dtype=p.dtype).reshape(*p.shape, size)
+        rows = [race_joint(x, y) for x, y in zip(a.reshape(-1, size), b.reshape(-1, size))]
+        return _like(p, np.array(rows, dtype=a.dtype).reshape(*a.shape, size))
 
     def race(self, block: Block, noise: Array) -> Verdict:
         """Verify a drafted chain with the noise (K + 1, V) that drafted it: emit argmin E / p until it differs from the draft.
@@ -144,5 +144,11 @@ def _checked_noise(noise: Array, p: Array) -> Any:
 
 
 def _numpy_pair(p: Array, q: Array) -> tuple[Array, Array]:
-    p, q = align(np.asarray(to_law(p)), np.asarray(to_law(q)))
-    return (p, q) if is_rational(p) else (p.astype(np.float64), q.astype(np.float64))
+    return align(to_numpy(to_law(p)), to_numpy(to_law(q)))
+
+
+def _like(p: Array, x: Array) -> Array:
+    """The NumPy result `x` in the namespace and on the device of `p`."""
+    if not array_api_compat.is_torch_array(p):
+        return x
+    return namespace(p).asarray(x, device=array_api_compat.device(p))
