@@ -18,6 +18,9 @@ FAMILIES = (
     "sequence",
     "asd",
     "asd_request",
+    "ersd",
+    "multidraft",
+    "trees",
 )
 
 

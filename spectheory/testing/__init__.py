@@ -12,6 +12,7 @@ from .budget import (
     run_regret_request,
     tabular_pairs,
 )
+from .races import budgets, calibrated, lists, path_laws, race_pairs, rank_laws, skewed_pairs
 from .search import counterexample
 from .statistics import assert_law, assert_rate, detectable_deviation, sample_size_for
 from .strategies import laws, nuclei, pairs, rational_laws, rational_pairs, top_ps
@@ -22,14 +23,20 @@ __all__ = [
     "TableRule",
     "assert_law",
     "assert_rate",
+    "budgets",
+    "calibrated",
     "compact_scores",
     "counterexample",
     "detectable_deviation",
     "engines",
     "greedy_blocks",
     "laws",
+    "lists",
     "nuclei",
     "pairs",
+    "path_laws",
+    "race_pairs",
+    "rank_laws",
     "rational_laws",
     "rational_pairs",
     "regret_blocks",
@@ -39,6 +46,7 @@ __all__ = [
     "regret_traces",
     "run_regret_request",
     "sample_size_for",
+    "skewed_pairs",
     "table_rules",
     "tabular_pairs",
     "tabulars",

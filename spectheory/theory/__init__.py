@@ -16,6 +16,10 @@ FAMILIES = (
     "composition",
     "asd",
     "asd_request",
+    "ersd",
+    "race_entropy",
+    "multidraft",
+    "trees",
 )
 
 

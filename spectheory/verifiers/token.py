@@ -15,6 +15,8 @@ from ..protocols import Block, Coins, TokenVerifier, Verdict, depends_on_rejecte
 
 # Without a closed-form correction each possible rejected token costs one residual: V residuals of V tokens.
 CORRECTION_CAP = 4096
+# The joint law of drafted and emitted token is V^2 numbers, and up to V^4 operations.
+JOINT_CAP = 64
 # A rule's class attribute SWEEP: the parameter that trades deviation for acceptance, and the values an audit tries.
 Sweep = tuple[str, tuple[float, ...]]
 
