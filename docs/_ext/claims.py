@@ -49,7 +49,8 @@ def readable(witness: str) -> str:
     """An instance as the ledger prints it, with 1/2 for Fraction(1, 2) and bare brackets for arrays."""
     text = re.sub(r"Fraction\((-?\d+), (\d+)\)", lambda m: m[1] if m[2] == "1" else f"{m[1]}/{m[2]}", witness)
     text = re.sub(r"np\.\w+\(([^()]*)\)", r"\1", text)
-    return re.sub(r"array\((\[.*?\])(?:, dtype=\w+)?\)", r"\1", text.replace("\n", " "))
+    text = re.sub(r"array\((\[.*?\])(?:,\s*dtype=\w+)?\)", r"\1", text, flags=re.DOTALL)
+    return re.sub(r"\s+", " ", text)
 
 
 def status(claim: Theorem, outcome: Outcome | None) -> tuple[str, str]:
@@ -59,7 +60,7 @@ def status(claim: Theorem, outcome: Outcome | None) -> tuple[str, str]:
     run, tried = outcome.result, f"{outcome.result.examples} instances (seed {outcome.result.seed})"
     if claim.status == "false":
         if run.ok:
-            return "refuted", f"false, shown on `{readable(run.witness)}`, the smallest violation in {tried}"
+            return "refuted", f"false, shown on `{readable(run.witness)}`, the smallest violation reached in {tried}"
         return "failed", f"registered as false, yet no violation was found in {tried}"
     if run.ok:
         return "held", f"on all of {tried}"

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
 
 def copy(source: Path, target: Path) -> list[Path]:
-    """Copy every notebook whose bytes changed, and drop copies whose original is gone."""
+    """Copy every notebook that changed and drop copies whose original is gone; links to `../docs/` become `../`."""
     target.mkdir(exist_ok=True)
     originals = sorted(source.glob("*.ipynb"))
     for notebook in originals:
         twin = target / notebook.name
-        if not twin.exists() or twin.read_bytes() != notebook.read_bytes():
-            shutil.copyfile(notebook, twin)
+        text = notebook.read_text(encoding="utf-8").replace("](../docs/", "](../")
+        if not twin.exists() or twin.read_text(encoding="utf-8") != text:
+            twin.write_text(text, encoding="utf-8")
     for twin in target.glob("*.ipynb"):
         if not (source / twin.name).exists():
             twin.unlink()
