@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 
 from ..results import AuditReport
-from .text import COLORS, Section, headline, number, sections, source_line, title
+from .text import Section, headline, number, sections, source_line, title, tone
 
 STYLE = """
 :root{color-scheme:light dark;--ink:#1a1a1a;--soft:#5f6368;--line:#dadce0;--back:#fff;--card:#f6f7f9}
@@ -40,7 +40,7 @@ def page(report: AuditReport, images: Sequence[str] = ()) -> str:
     body = [
         f"<h1>{name}</h1>",
         f'<p class="source">{escape(source_line(report))}</p>',
-        f'<p class="verdict {report.verdict if report.verdict in COLORS else "none"}">{escape(headline(report))}</p>',
+        f'<p class="verdict {tone(report)}">{escape(headline(report))}</p>',
         _cards(report),
         _figures(images),
         *(_section(s) for s in sections(report)),

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from ..results import AuditReport, Interval
 from .plan import title_of
+from .verdict import BROKEN, INCONCLUSIVE, NOT_REJECTED, REJECTED
 
 LABELS = {
     "deviation": "deviation TV(emitted, target)",
@@ -29,6 +30,7 @@ LABELS = {
     "max_ratio": "largest emitted / target ratio",
 }
 COLORS = {"holds": "green", "refuted": "red", "undecided": "yellow"}
+LIKE = {NOT_REJECTED: "holds", REJECTED: "refuted", INCONCLUSIVE: "undecided"}
 Section = Mapping[str, Any]
 
 
@@ -204,10 +206,20 @@ def headline(report: AuditReport) -> str:
     """The verdict in one line."""
     s = report.summary
     if not s.get("rows") and "rules" not in s:
+        if "statement" in s:
+            return f"{report.verdict} ({s['statement']})"
         return "no row could be audited" if "rows" in s else report.verdict
     if report.claim:
         return f"{report.verdict.upper()}: {report.claim}"
     return report.verdict
+
+
+def tone(report: AuditReport) -> str:
+    """Which of COLORS a verdict takes; "none" without one."""
+    if report.verdict.startswith(BROKEN):
+        return "refuted"
+    word = LIKE.get(report.verdict, report.verdict)
+    return word if word in COLORS else "none"
 
 
 def title(report: AuditReport) -> str:
@@ -229,7 +241,7 @@ def source_line(report: AuditReport) -> str:
 
 def render(report: AuditReport) -> Group:
     """The report as a rich renderable."""
-    color = COLORS.get(report.verdict, "cyan")
+    color = COLORS.get(tone(report), "cyan")
     head = Text.assemble((title(report), "bold"), f"\n{source_line(report)}\n", (headline(report), f"bold {color}"))
     return Group(
         Panel(head, title="spectheory audit", title_align="left", box=box.ROUNDED),

@@ -156,10 +156,12 @@ def _coins(subject: Subject, beat: Callable[[], None]) -> list[Edge]:
 def _coin_edge(name: str, kept: bool) -> Edge:
     if name.startswith("coin 0"):
         return Edge(
-            name, "finding" if kept else "ok", "accepted: the test is u <= p/q, not u < p/q" if kept else "rejected"
+            name,
+            "finding" if kept else "ok",
+            "accepted a token of mass 0, as a test u <= p/q does" if kept else "rejected",
         )
     if name.startswith("coin ="):
-        return Edge(name, "note", "accepts: u <= p/q" if kept else "rejects: u < p/q")
+        return Edge(name, "note", "accepted, as u <= p/q does" if kept else "rejected, as u < p/q does")
     return Edge(name, "ok" if kept else "note", "accepted" if kept else "rejected, although p = q")
 
 

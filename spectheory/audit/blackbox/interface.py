@@ -122,7 +122,7 @@ def forked_generators(seed: int) -> Iterator[list[str]]:
     random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002 - the legacy global generator is what strangers use
     if torch is not None:
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)
     seeded = _states(torch)
     used: list[str] = []
     try:
