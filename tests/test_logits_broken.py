@@ -89,15 +89,15 @@ def test_bad_rows_inside_a_shard(recording: Path) -> None:
     z = good["target.logits"].copy()
     z[12, 5] = np.nan
     damage(recording, {"target.logits": z})
-    expect(recording, "block 14: target row 2, token 5 is NaN", 29, row=10)
+    expect(recording, "block 14: position 2: target token 5 is NaN", 29, row=12)
     tokens = good["tokens"].copy()
-    tokens[4] = -1
+    tokens[6] = -1
     damage(recording, {"target.logits": good["target.logits"], "tokens": tokens})
-    expect(recording, r"block 13: drafted token at position 0 is -1, outside \[0, 300\)", 29, row=5)
+    expect(recording, r"block 13: position 2: drafted token is -1, outside \[0, 300\)", 29, row=7)
     w = good["draft.logits"].copy()
-    w[0, good["tokens"][0]] = -np.inf
+    w[3, good["tokens"][3]] = -np.inf
     damage(recording, {"tokens": good["tokens"], "draft.logits": w})
-    expect(recording, "has draft probability 0", 29, row=0)
+    expect(recording, "block 12: position 3: drafted token .* has draft probability 0", 29, row=3)
 
 
 def test_unknown_encoding_and_broken_manifests(recording: Path, tmp_path: Path) -> None:

@@ -107,12 +107,12 @@ def test_npz_with_one_bad_row(tmp_path: Path) -> None:
     data["draft"][13, 2, 5] = np.nan
     data["tokens"][20, 1] = 200
     np.savez(tmp_path / "dump.npz", **data)
-    with pytest.raises(DataError, match=r"dump.npz\[60:120\]: row 5: block 13: draft row 2, token 5 is NaN"):
+    with pytest.raises(DataError, match=r"dump.npz\[60:120\]: row 7: block 13: position 2: draft token 5 is NaN"):
         list(logits.read(tmp_path / "dump.npz"))
     reader = logits.read(tmp_path / "dump.npz", strict=False)
     blocks = list(reader)
     assert [b.info["block"] for b in blocks] == [b for b in range(30) if b not in (13, 20)]
-    assert [(e["file"], e["row"]) for e in reader.errors] == [("dump.npz[60:120]", 5), ("dump.npz[60:120]", 40)]
+    assert [(e["file"], e["row"]) for e in reader.errors] == [("dump.npz[60:120]", 7), ("dump.npz[60:120]", 41)]
     same(data["target"][14], blocks[13].p)
 
 
