@@ -46,6 +46,15 @@ def test_npz_is_read_in_place(tmp_path: Path, save: Any, dtype: Any) -> None:
     assert (last.info["file"], last.info["block"]) == ("dump.npz[120:150]", 24)
 
 
+def test_npz_becomes_a_recording(tmp_path: Path) -> None:
+    np.savez(tmp_path / "dump.npz", **arrays(), request=np.arange(30) // 4, position=np.arange(30))
+    logits.write(logits.read(tmp_path / "dump.npz"), tmp_path / "rec")
+    for old, new in zip(logits.read(tmp_path / "dump.npz"), logits.read(tmp_path / "rec"), strict=True):
+        assert pmf.total_variation(old.p, new.p).max() < 2e-3
+        assert pmf.total_variation(old.q, new.q).max() < 2e-3
+        assert [old.info[k] for k in ("request", "position")] == [new.info[k] for k in ("request", "position")]
+
+
 def test_npz_of_one_block_and_of_single_rows(tmp_path: Path) -> None:
     data = arrays(1)
     np.savez(tmp_path / "one.npz", **{k: v[0] for k, v in data.items()})
