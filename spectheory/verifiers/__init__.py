@@ -16,6 +16,7 @@ from .token import TokenRule
 RULES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "standard": ("standard", "Standard", {}),
     "nsd": ("nucleus", "Nucleus", {"top_p": 0.8}),
+    "asd": ("regret_budget", "RegretBudget", {"budget": 8.0, "gate": 0.25, "cap": 2, "variant": "suffix"}),
     "lenience": ("lenience", "Lenience", {"lenience": 0.5}),
     "resample-target": ("resample_target", "ResampleTarget", {}),
     "sample-and-match": ("sample_and_match", "SampleAndMatch", {}),
@@ -28,6 +29,7 @@ RULES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "thresholds": ("thresholds", "Thresholds", {"single": 0.9, "acc": 0.5}),
     "cactus": ("cactus", "Cactus", {"budget": 0.1}),
     "constant": ("constant", "Constant", {"rate": 0.7}),
+    "ersd": ("exponential_race", "ExponentialRace", {}),
 }
 
 
