@@ -113,7 +113,7 @@ def _load_part(path: Path) -> tuple[Record, list[dict[str, Any]]] | None:
         with np.load(path, allow_pickle=False) as data:
             rows = {k: data[k] for k in data.files}
         return rows, json.loads(str(rows.pop("errors")))
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile):
         return None
 
 

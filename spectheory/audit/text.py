@@ -42,7 +42,7 @@ def number(x: Any) -> str:
         return f"{x:,}"
     if math.isinf(x):
         return "inf" if x > 0 else "-inf"
-    return f"{x:.4g}"
+    return f"{x:.4g}" if abs(x) >= 1e-12 else "0"  # below that lies the rounding of float64 sums
 
 
 def interval(x: Interval | None) -> str:
