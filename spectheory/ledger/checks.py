@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis.strategies import SearchStrategy
 
 # The files that declare checks; one a theory file.
-FAMILIES = ("standard", "nsd", "lenience", "sequence")
+FAMILIES = ("standard", "nsd", "lenience", "sequence", "efficiency")
 
 
 @dataclass(frozen=True)

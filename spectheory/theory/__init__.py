@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 # The files that register claims; `load` imports them all, in this order.
-FAMILIES = ("standard", "nsd", "lenience", "sequence", "lower", "composition")
+FAMILIES = ("standard", "nsd", "lenience", "sequence", "lower", "composition", "efficiency")
 
 
 def load() -> None:
