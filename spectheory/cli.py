@@ -164,8 +164,17 @@ def _request_options(command: Callable[..., Any]) -> Callable[..., Any]:
     type=float,
     help="Claim: the mean one-step deviation on these rows is at most this; 0 claims losslessness. Exit code 1 if refuted.",
 )
+@click.option("--horizon", type=int, help="Add the sequence section: 1, 2, 4, ... up to this many tokens.")
+@click.option("--cost-ratio", default=0.05, show_default=True, help="Draft time / target time in its speed model.")
 @_request_options
-def audit(rule: str, settings: tuple[str, ...], max_deviation: float | None, **options: Any) -> None:
+def audit(
+    rule: str,
+    settings: tuple[str, ...],
+    max_deviation: float | None,
+    horizon: int | None,
+    cost_ratio: float,
+    **options: Any,
+) -> None:
     """How far does RULE drift from its target on recorded rows, and what does it buy?
 
     RULE is a registered name (see `spectheory list`) or pkg.module:Class, importable from the working directory.
@@ -184,6 +193,20 @@ def audit(rule: str, settings: tuple[str, ...], max_deviation: float | None, **o
             out=options["out"],
             progress=progress,
         )
+    if horizon is not None:
+        from .audit import sequence
+
+        with _progress("shards") as progress:
+            report = sequence.add(
+                report,
+                verifier,
+                options["logits"],
+                horizon=horizon,
+                request=_request(options),
+                block=options["block"],
+                cost_ratio=cost_ratio,
+                progress=progress,
+            )
     _finish(report, options["out"], options["as_json"])
 
 
