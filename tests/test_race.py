@@ -355,7 +355,7 @@ def test_same_noise_gives_the_same_tokens_whatever_the_drafter():
 def test_chain_forms_agree_in_law(c4):
     """`verify`, which knows the drafts only, and `race`, which has the noise, give one law. False alarm 1e-9 each."""
     p, q = c4
-    rule, rng, n = ExponentialRace(), np.random.default_rng(7), 20_000
+    rule, rng, n = ExponentialRace(), np.random.default_rng(7), 6000
     block_p, block_q = np.array([p, p]), q[None]
     first, noise = np.empty(n, dtype=int), rng.standard_exponential((n, 2, 4))
     other = np.empty(n, dtype=int)
@@ -371,7 +371,7 @@ def test_chain_forms_agree_in_law(c4):
 def test_list_form_emits_the_target_law_and_accepts_by_rank():
     """False-alarm rate 1e-9 for each of two asserts."""
     p, q = G6[0].astype(float), G6[1].astype(float)
-    rng, rule, n, m = np.random.default_rng(8), ExponentialRace(), 20_000, 3
+    rng, rule, n, m = np.random.default_rng(8), ExponentialRace(), 8000, 3
     noise = rng.standard_exponential((n, 8))
     orders = draft_order(q, noise)
     verdicts = [rule.race_list(p, orders[s, :m], noise[s]) for s in range(n)]
@@ -384,7 +384,7 @@ def test_tree_form_emits_the_target_process():
     """A context-dependent model, a tree of 6 nodes: the first two tokens follow the target. False-alarm rate 1e-9."""
     P = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.3, 0.3, 0.4]])
     Q = np.array([[0.5, 0.3, 0.2], [0.3, 0.4, 0.3], [0.2, 0.5, 0.3]])
-    rng, rule, n = np.random.default_rng(9), ExponentialRace(), 20_000
+    rng, rule, n = np.random.default_rng(9), ExponentialRace(), 6000
     shape = ersd.optimal_tree([0.7, 0.2, 0.1], 6)
     noise = rng.standard_exponential((n, 8, 3))
 
@@ -398,7 +398,10 @@ def test_tree_form_emits_the_target_process():
         laws = np.array([P[0], *(P[t] for t in tokens)])
         verdict = rule.race_tree(shape.parent, tokens, laws, noise[s])
         lengths[s] = len(verdict.tokens)
-        out = [*verdict.tokens, *(race_winner(P[verdict.tokens[-1]], noise[s][1:2]) if len(verdict.tokens) == 1 else [])]
+        out = [
+            *verdict.tokens,
+            *(race_winner(P[verdict.tokens[-1]], noise[s][1:2]) if len(verdict.tokens) == 1 else []),
+        ]
         pair[s] = 3 * out[0] + out[1]
     assert_law(pair, (P[0][:, None] * P).ravel())
     assert lengths.max() >= 3

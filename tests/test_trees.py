@@ -163,7 +163,9 @@ def test_each_side_is_tight_somewhere():
 
 
 def test_lower_bound_is_tight_at_certainty_and_reached_in_the_limit():
-    gaps = [float(ersd.expected_tokens([0.5, 0.5], 2**d)) - trees.lower_bound(np.array([0.5, 0.5]), 2**d) for d in (3, 8)]
+    gaps = [
+        float(ersd.expected_tokens([0.5, 0.5], 2**d)) - trees.lower_bound(np.array([0.5, 0.5]), 2**d) for d in (3, 8)
+    ]
     assert all(0 <= g <= 1 + 1e-9 for g in gaps)
     assert trees.lower_bound(np.array([1.0]), 5) == ersd.expected_tokens([1.0], 5)
 
