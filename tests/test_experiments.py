@@ -16,7 +16,9 @@ EXPERIMENTS = sorted(path.parent for path in (ROOT / "experiments").glob("*/run.
 @pytest.mark.parametrize("folder", EXPERIMENTS, ids=lambda p: p.name)
 def test_quick_mode_is_as_expected(folder, tmp_path):
     command = [sys.executable, str(folder / "run.py"), "--quick", "--check", "--out", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
     assert done.returncode == 0, done.stderr
     assert "as expected" in done.stderr
     assert list(tmp_path.glob("*.svg"))

@@ -20,7 +20,9 @@ def run(config: dict[str, Any]) -> tuple[dict[str, Any], Figures]:
     blocks = [(block.p[:-1], block.q) for block in source]
     for top_p in config["top_p"]:
         rule = st.verifiers.Nucleus(top_p)
-        steps = [(st.theory.nsd.step_deviation(p, q, top_p), st.exact.acceptance_rate(rule, p, q), p) for p, q in blocks]
+        steps = [
+            (st.theory.nsd.step_deviation(p, q, top_p), st.exact.acceptance_rate(rule, p, q), p) for p, q in blocks
+        ]
         rows = sum(len(delta) for delta, _, _ in steps)
         curve["deviation"].append(sum(float(delta.sum()) for delta, _, _ in steps) / rows)
         curve["acceptance"].append(sum(float(beta.sum()) for _, beta, _ in steps) / rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -10,7 +10,18 @@ from typing import Any
 from hypothesis.strategies import SearchStrategy
 
 # The files that declare checks; one a theory file.
-FAMILIES = ("standard", "nsd", "lenience", "ersd", "multidraft", "trees")
+FAMILIES = (
+    "standard",
+    "nsd",
+    "lenience",
+    "lossy",
+    "sequence",
+    "asd",
+    "asd_request",
+    "ersd",
+    "multidraft",
+    "trees",
+)
 
 
 @dataclass(frozen=True)
@@ -20,6 +31,11 @@ class Check:
     They are compared by the theorem's relation, within `tolerance` (0 where both are rational). `mutated` is a wrong
     closed form: with it the search must find a violation. For a claim known to be false, `claimed` is the false claim,
     the search must find a violation, and `mutated` is the true replacement, with which it must not.
+
+    Beside the search, a check may name fixed instances: `golden` pairs (instance, value of `claimed`) from published
+    examples (value None: none is published; for a false claim, the registered counterexample); `pairs(p, q, n)` makes
+    an instance of the n-th pair of float64 laws (V,), one a synthetic family, then recorded full-vocabulary rows;
+    `blocks(block)` makes one of a recorded block. `rows.coarse` turns large laws into small ones in Fractions.
     """
 
     theorem: str
@@ -28,6 +44,9 @@ class Check:
     second: Callable[[Any], Any]
     mutated: Callable[[Any], Any]
     tolerance: float = 1e-9
+    golden: Sequence[tuple[Any, Any]] = ()
+    pairs: Callable[[Any, Any, int], Any] | None = None
+    blocks: Callable[[Any], Any] | None = None
 
 
 CHECKS: dict[str, Check] = {}
@@ -41,11 +60,14 @@ def check(
     second: Callable[[Any], Any],
     mutated: Callable[[Any], Any],
     tolerance: float = 1e-9,
+    golden: Sequence[tuple[Any, Any]] = (),
+    pairs: Callable[[Any, Any, int], Any] | None = None,
+    blocks: Callable[[Any], Any] | None = None,
 ) -> None:
     """Declare how claim `theorem` is checked. Raises ValueError if it already is."""
     if theorem in CHECKS:
         raise ValueError(f"theorem {theorem} has two checks")
-    CHECKS[theorem] = Check(theorem, instances, claimed, second, mutated, tolerance)
+    CHECKS[theorem] = Check(theorem, instances, claimed, second, mutated, tolerance, golden, pairs, blocks)
 
 
 def load() -> None:

@@ -76,6 +76,25 @@ def correction(verifier: TokenVerifier, p: Array, q: Array) -> Array:
     return total(drafted(verifier, p, q) * (1 - verifier.acceptance(p, q)), keepdims=True) * verifier.residual(p, q)
 
 
+def step_weights(verifier: Any, p: Array, q: Array) -> tuple[Array, Array]:
+    """How the next token comes about, (n, V) each for laws (n, V): mass emitted by accepting, and by the correction.
+
+    Their sum is the output law. Shared randomness (`joint`) counts equal draft and output as accepted.
+    """
+    joint = getattr(verifier, "joint", None)
+    if joint is None:
+        return drafted(verifier, p, q) * verifier.acceptance(p, q), maximum(correction(verifier, p, q), 0)
+    pairs = np.stack([np.asarray(joint(a, b)) for a, b in zip(p, q)])
+    accepted = np.einsum("...ii->...i", pairs)
+    return accepted, pairs.sum(axis=-2) - accepted
+
+
+def by_blocks(verifier: Any) -> bool:
+    """True if the rule's law must come from its own `outcomes`: it decides more than token by token."""
+    own = getattr(type(verifier), "outcomes", None)
+    return own is not None and own is not TokenRule.outcomes
+
+
 def _summed_residuals(verifier: TokenVerifier, p: Array, q: Array) -> Array:
     """The correction by its definition: one residual for each token that can be rejected."""
     p, q = align(p, q)
