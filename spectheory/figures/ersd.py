@@ -31,7 +31,8 @@ def tokens(data: Mapping[str, Any]) -> Figure:
         }
         for name, (label, dash, colour) in lines.items():
             if name in data:
-                axes.plot(k, data[name], ls=dash, lw=1.0, color=COLORS[colour], label=label)
+                positive = np.array(data[name]) > 0
+                axes.plot(k[positive], np.array(data[name])[positive], ls=dash, lw=1.0, color=COLORS[colour], label=label)
         axes.plot(k, data["averaged"], color=COLORS[0], lw=1.6, label="best tree", zorder=3)
         if data.get("rows"):
             own = sorted((int(b), x) for b, x in data["rows"].items())
@@ -147,6 +148,7 @@ def gallery(data: Mapping[str, Any]) -> Figure:
                     color=COLORS[1],
                 )
             at.set_xticks(np.arange(len(panel["labels"])), panel["labels"])
+            at.set_xlim(-0.7, max(len(panel["values"]) - 0.3, 2.3))
             top = max([*panel["values"], panel.get("limit", {"value": 0.0})["value"]])
             at.set_ylim(0, 1.22 * top)
             at.set_title(panel["title"], fontsize=7, loc="left")
