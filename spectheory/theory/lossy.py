@@ -345,5 +345,3 @@ def bent_law(p: Array, x: int, budget: float) -> Array:
     raised = min(1.0, float(p[x] + (2 * budget * p[x] * (1 - p[x])) ** 0.5))
     rest = p * ((1 - raised) / (1 - p[x]) if p[x] < 1 else 0.0)
     return where(one_hot(namespace(p).asarray(x), p) == 1, 0 * p + raised, rest)
-
-
