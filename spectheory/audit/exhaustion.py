@@ -14,7 +14,7 @@ from ..theory import asd_request as theory
 from ..verifiers.regret_budget import RegretBudget
 from .recorded import Played, refused
 
-STEP_SHARE = 128  # the lattice: this many steps in the budget
+STEP_SHARE = 256  # the lattice: this many steps in the budget
 
 
 def exhaustion(rule: RegretBudget, groups: Sequence[Sequence[Played]]) -> dict[str, Any]:
@@ -56,11 +56,11 @@ def _recorded(groups: Sequence[Sequence[Played]], first: Sequence[int | None], b
 
 
 def _model(rule: RegretBudget, positions: Positions, blocks: int, step: float) -> dict[str, Any]:
-    """The i.i.d. model's survival, certified from both roundings, and its spend on the rounded lattice."""
+    """The i.i.d. model's survival, certified from both roundings; its spend and tokens per call, their middle."""
     up, down = (regret.request(rule, positions, blocks, step, way) for way in ("up", "down"))
     units = np.arange(up.spend.shape[1]) * float(up.grid.unit)
     return {
-        "model_spent": [float(x) for x in up.spend @ units],
+        "model_spent": [float(x) for x in (up.spend @ units + down.spend @ units) / 2],
         "model_unrefused": [[float(a), float(b)] for a, b in zip(up.survival, down.survival)],
-        "tokens_per_call": [float(1 + x) for x in up.accepted],
+        "tokens_per_call": [float(1 + x) for x in (up.accepted + down.accepted) / 2],
     }

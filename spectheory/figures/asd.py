@@ -90,7 +90,7 @@ def exhaustion(data: Mapping[str, Any]) -> Figure:
         left.plot(n, data["spent"], ms=2.5, label="recorded requests", **look(0))
         right.plot(n, data["unrefused"], ms=2.5, **look(0))
         if "model_spent" in data:
-            left.plot(n, data["model_spent"], color=COLORS[1], ls="--", label="i.i.d. law (exact)")
+            left.plot(n, data["model_spent"], color=COLORS[1], ls="--", label="i.i.d. model")
             low, high = zip(*data["model_unrefused"])
             right.fill_between(n, low, high, color=COLORS[1], alpha=0.35, lw=0)
             right.plot(n, [(a + b) / 2 for a, b in zip(low, high)], color=COLORS[1], ls="--", lw=0.8)
@@ -100,7 +100,7 @@ def exhaustion(data: Mapping[str, Any]) -> Figure:
                 "budget", (0, float(data["budget"])), xytext=(2, -7), textcoords="offset points", fontsize=6, color=GREY
             )
         left.set(xlabel="blocks", ylabel="mean nats spent", ylim=(0, None), xlim=(0, None))
-        right.set(xlabel="blocks", ylabel="share never refused by the budget", ylim=(-0.02, 1.02), xlim=(0, None))
+        right.set(xlabel="blocks", ylabel="share never refused", ylim=(-0.02, 1.02), xlim=(0, None))
         left.legend(loc="lower right")
         for axes in (left, right):
             axes.grid(color=LIGHT, lw=0.5)
