@@ -79,8 +79,11 @@ def _check_shapes(columns: dict[str, Any]) -> None:
             raise ValueError(f"{name} has shape {columns[name].shape}, its tokens ask for {shape}")
 
 
-def load_scores(path: str | Path) -> Scores:
-    """Read what `save_scores` wrote. Raises DataError naming the file, and the block of a bad id or logit."""
+def load_scores(path: str | Path, strict: bool = True) -> Scores:
+    """Read what `save_scores` wrote. Raises DataError naming the file, and the block of a bad id or logit.
+
+    Without `strict` bad ids and logits pass: for readers that check, and set aside, block by block.
+    """
     try:
         with np.load(path, allow_pickle=False) as data:
             columns = {name: data[name] for name in Scores._fields}
@@ -90,9 +93,10 @@ def load_scores(path: str | Path) -> Scores:
         raise DataError(f"{path}: not a readable file of compact scores: {error}") from error
     for name in ("tokens", "top_id"):
         columns[name] = columns[name].astype(np.int64)
-        check_ids(columns[name], int(manifest["vocab_size"]), f"{path}: {name}")
+        if strict:
+            check_ids(columns[name], int(manifest["vocab_size"]), f"{path}: {name}")
     bad = ~(columns["drafted_logit"] <= 0)
-    if bad.any():
+    if strict and bad.any():
         block, at = np.argwhere(bad)[0]
         raise DataError(
             f"{path}: block {block}, position {at}: drafted_logit {columns['drafted_logit'][block, at]} is not <= 0"
