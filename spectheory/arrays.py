@@ -132,3 +132,8 @@ def argmax(x: Array) -> Array:
         top = xp.max(x, axis=-1, keepdims=True)
         return xp.min(xp.where(x == top, ids, xp.full_like(ids, x.shape[-1])), axis=-1)
     return xp.argmax(x, axis=-1)
+
+
+def peak(x: Array) -> Array:
+    """Largest entry over the vocabulary, (..., 1), in every namespace."""
+    return x.max(axis=-1, keepdims=True) if is_rational(x) else namespace(x).max(x, axis=-1, keepdims=True)

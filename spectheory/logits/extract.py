@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError, UsageError
-from ..models.causal import CausalPair, is_recipe, load_pair, load_tokenizer, locate
+from ..models.causal import CausalPair, check_device, is_recipe, load_pair, load_tokenizer, locate
 from ..pmf import softmax
 from ..protocols import Block, Coins
 from ..verifiers import Standard
@@ -49,6 +49,7 @@ def extract(
         raise UsageError(f"drafts is sample or greedy and blocks are at least 1, not {drafts!r}, {block}, {blocks}")
     if not prompts:
         raise DataError("there are no prompts")
+    check_device(device)
     tokenizer, pair = load_tokenizer(target), load_pair(target, draft, device)
     fields = {
         "models": {
@@ -68,6 +69,9 @@ def extract(
         "eos_ids": _eos(pair),
     }
     ids = [[int(i) for i in tokenizer(text).input_ids] for text in prompts]
+    empty = [i for i, found in enumerate(ids) if not found]
+    if empty:
+        raise DataError(f"prompt {empty[0]} has no tokens: the model needs at least one to start from")
     replayed = None if tokens is None else _replay(Path(tokens), fields, ids)
     return record(pair, ids, path, replayed, lambda x: tokenizer.batch_decode([[i] for i in x]), progress, **fields)
 
@@ -113,7 +117,7 @@ def _blocks_by_request(path: Path, recorder: Recorder) -> dict[int, int]:
     if not recorder.blocks:
         return {}
     reader = read(path)
-    found = [int(r) for i in range(len(reader.shards)) for r in reader._load(i)["request"]]
+    found = [int(r) for i in range(len(reader.shards)) for r in reader.tensors(i)["request"]]
     return {r: found.count(r) for r in set(found)}
 
 
@@ -182,7 +186,7 @@ def _replay(path: Path, fields: dict[str, Any], prompts: list[list[int]]) -> lis
         raise DataError(f"{path / manifests.NAME}: its prompts are not the prompts of this run")
     found: list[list[tuple[int, list[int]]]] = [[] for _ in old]
     for i in range(len(reader.shards)):
-        tensors = reader._load(i)
+        tensors = reader.tensors(i)
         starts = np.cumsum([0, *tensors["size"]])
         for b, request in enumerate(tensors["request"]):
             drafted = tensors["tokens"][starts[b] : starts[b + 1]].tolist()

@@ -36,6 +36,8 @@ class Reader:
 
     `manifest` dict, `shards` (file names), `texts` {id: text} where known, `errors` [{"file", "row", "cause"}] of the last
     pass, `len(reader)` blocks. `blocks(i)` and `rows(i)` give one shard alone, `rows()` the logits without laws.
+    `info` of a block: request, block (number in the recording), position, shard (index), file, rows (range in that
+    shard), context and texts (of the tokens before and in the block).
     """
 
     def __init__(self, path: Path, strict: bool, settings: dict[str, Any]) -> None:
@@ -62,6 +64,11 @@ class Reader:
     def vocab_size(self) -> int:
         return int(self.manifest["vocab_size"])
 
+    @property
+    def draft_settings(self) -> dict[str, Any]:
+        """Settings that turn draft logits into the law really drafted from: greedy drafts come from a one-hot law."""
+        return {"temperature": 0.0} if self.manifest["draft_mode"] == "greedy" else self.settings
+
     def __len__(self) -> int:
         return sum(int(s["blocks"]) for s in self.manifest["shards"])
 
@@ -69,12 +76,12 @@ class Reader:
         return self.blocks()
 
     def blocks(self, shard: int | None = None) -> Iterator[Block]:
-        """Blocks of one shard or of all: `p`, `q` are the laws at `settings`, `logits` the target's, all float64."""
+        """Blocks of one shard or of all: `p`, `q` are the laws at `settings` and `draft_settings`, `logits` the target's."""
         for rows in self.rows(shard):
             if rows.truncated is not None:
                 yield Block(rows.tokens, truncated=rows.truncated, info=rows.info)
                 continue
-            p, q = warp(rows.target, **self.settings), warp(rows.draft, **self.settings)
+            p, q = warp(rows.target, **self.settings), warp(rows.draft, **self.draft_settings)
             yield Block(rows.tokens, p, q, rows.target.astype(np.float64), info=rows.info)
 
     def rows(self, shard: int | None = None) -> Iterator[Rows]:
@@ -86,7 +93,7 @@ class Reader:
         before = np.cumsum([0, *(int(s["blocks"]) for s in self.manifest["shards"])])
         for i in range(len(self.shards)) if shard is None else (shard,):
             try:
-                tensors = self._load(i)
+                tensors = self.tensors(i)
             except DataError as error:
                 if self.strict:
                     raise
@@ -99,7 +106,7 @@ class Reader:
             raise DataError(f"{self.path / file}: {'' if row is None else f'row {row}: '}{cause}")
         self.errors.append({"file": file, "row": row, "cause": cause})
 
-    def _load(self, i: int) -> dict[str, Any]:
+    def tensors(self, i: int) -> dict[str, Any]:
         """The tensors of a shard, checked against its checksum and the manifest. Raises DataError."""
         from safetensors import SafetensorError
         from safetensors.numpy import load

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from ..arrays import Array, align, ones_like, where
 from ..pmf import nucleus
 from ..pmf.nucleus import check_top_p
-from .token import TokenRule, capped_ratio
+from .token import Sweep, TokenRule, capped_ratio
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class Nucleus(TokenRule):
     """
 
     top_p: float | Fraction
+    SWEEP: ClassVar[Sweep] = ("top_p", (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0))
 
     def __post_init__(self) -> None:
         check_top_p(self.top_p)
