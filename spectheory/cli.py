@@ -125,6 +125,16 @@ def _progress(unit: str) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
+@main.command()
+@click.argument("claim", default="")
+def prove(claim: str) -> None:
+    """Print symbolic proofs for small sizes: of all, one CLAIM (E1 with its parts, E1.lower), or a family. Needs sympy."""
+    from .ledger.symbolic import prove as proofs
+
+    for line in proofs(claim):
+        click.echo(line)
+
+
 def parse_settings(pairs: tuple[str, ...]) -> dict[str, Any]:
     """`name=value` pairs; values are JSON where they parse as such (numbers, lists, true), else text. Raises UsageError."""
     out: dict[str, Any] = {}
