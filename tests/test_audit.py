@@ -68,7 +68,14 @@ def test_nothing_to_audit():
 
 def test_rows_are_the_exact_engine_row_by_row():
     blocks = make_blocks()
-    for rule in (Standard(), Nucleus(0.8), Plain(0.8), example("lenience"), example("sample-and-match"), example("cactus")):
+    for rule in (
+        Standard(),
+        Nucleus(0.8),
+        Plain(0.8),
+        example("lenience"),
+        example("sample-and-match"),
+        example("cactus"),
+    ):
         rows = audit.run(rule, blocks).rows
         at = 0
         for block in blocks:
@@ -98,7 +105,9 @@ def test_fused_and_generic_paths_agree():
         if name in ("gained", "lost", "deviation_min", "deviation_max"):
             continue
         other = theirs.rows[name]
-        assert (column == other).all() if column.dtype.kind not in "f" else column == pytest.approx(other, abs=1e-9), name
+        assert (column == other).all() if column.dtype.kind not in "f" else column == pytest.approx(other, abs=1e-9), (
+            name
+        )
 
 
 def test_sweep_is_the_rule_at_each_value():
@@ -166,7 +175,12 @@ def test_truncated_rows_give_certified_intervals():
 
 
 def test_expected_tokens_by_enumeration_of_the_coins():
-    for accept, ends in [([0.5], None), ([0.5, 0.25, 1.0], None), ([0.5, 0.25, 0.5], [False, True, False]), ([0.3], [True])]:
+    for accept, ends in [
+        ([0.5], None),
+        ([0.5, 0.25, 1.0], None),
+        ([0.5, 0.25, 0.5], [False, True, False]),
+        ([0.3], [True]),
+    ]:
         expected = 0.0
         for pattern in range(2 ** len(accept)):
             coins = [bool(pattern >> i & 1) for i in range(len(accept))]
@@ -236,7 +250,8 @@ def test_drafts_from_another_law_are_found():
     assert audit.exit_code(report) == 4
     rng = np.random.default_rng(0)
     sharp = [
-        Block(np.array([rng.choice(60, p=pmf.softmax(np.log(row), 0.6)) for row in b.q]), b.p, b.q) for b in make_blocks(300)
+        Block(np.array([rng.choice(60, p=pmf.softmax(np.log(row), 0.6)) for row in b.q]), b.p, b.q)
+        for b in make_blocks(300)
     ]
     assert audit.run(Standard(), sharp, sweep=False).summary["drafts_follow_q"]["refuted"]
 
@@ -445,7 +460,9 @@ def test_bad_blocks_are_named_and_the_good_ones_reported():
     report = audit.run(Nucleus(0.9), [good[0], nan, good[1], wrong, undrawn, short, Block([1]), good[2]])
     causes = [e["cause"] for e in report.errors]
     assert len(causes) == 5
-    for cause, expected in zip(causes, ["NaN", "outside [0, 60)", "draft probability 0", "K = 3 drafts need", "no laws"]):
+    for cause, expected in zip(
+        causes, ["NaN", "outside [0, 60)", "draft probability 0", "K = 3 drafts need", "no laws"]
+    ):
         assert expected in cause
     assert report.summary["blocks"] == 3
     assert report.summary["deviation"]["on_data"] == audit.run(Nucleus(0.9), good[:3]).summary["deviation"]["on_data"]

@@ -16,7 +16,6 @@ from rich.table import Table
 from rich.text import Text
 
 from ..results import AuditReport, Interval
-from .plan import title_of
 from .verdict import BROKEN, INCONCLUSIVE, NONE, NOT_REJECTED, REJECTED
 
 LABELS = {
