@@ -125,6 +125,16 @@ def _progress(unit: str) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
+@main.command()
+@click.argument("claim", default="")
+def prove(claim: str) -> None:
+    """Print symbolic proofs for small sizes: of all, one CLAIM (E1 with its parts, E1.lower), or a family. Needs sympy."""
+    from .ledger.symbolic import prove as proofs
+
+    for line in proofs(claim):
+        click.echo(line)
+
+
 def parse_settings(pairs: tuple[str, ...]) -> dict[str, Any]:
     """`name=value` pairs; values are JSON where they parse as such (numbers, lists, true), else text. Raises UsageError."""
     out: dict[str, Any] = {}
@@ -189,9 +199,19 @@ def _black_box_options(command: Callable[..., Any]) -> Callable[..., Any]:
     type=float,
     help="Claim: the mean one-step deviation on these rows is at most this; 0 claims losslessness. Exit code 1 if refuted.",
 )
+@click.option("--horizon", type=int, help="Add the sequence section: 1, 2, 4, ... up to this many tokens.")
+@click.option("--cost-ratio", default=0.05, show_default=True, help="Draft time / target time in its speed model.")
 @_black_box_options
 @_request_options
-def audit(rule: str, settings: tuple[str, ...], max_deviation: float | None, black_box: bool, **options: Any) -> None:
+def audit(
+    rule: str,
+    settings: tuple[str, ...],
+    max_deviation: float | None,
+    horizon: int | None,
+    cost_ratio: float,
+    black_box: bool,
+    **options: Any,
+) -> None:
     """How far does RULE drift from its target on recorded rows, and what does it buy?
 
     RULE is a registered name (see `spectheory list`) or pkg.module:Class, importable from the working directory.
@@ -215,6 +235,20 @@ def audit(rule: str, settings: tuple[str, ...], max_deviation: float | None, bla
             out=options["out"],
             progress=progress,
         )
+    if horizon is not None:
+        from .audit import sequence
+
+        with _progress("shards") as progress:
+            report = sequence.add(
+                report,
+                verifier,
+                options["logits"],
+                horizon=horizon,
+                request=_request(options),
+                block=options["block"],
+                cost_ratio=cost_ratio,
+                progress=progress,
+            )
     _finish(report, options["out"], options["as_json"])
 
 
