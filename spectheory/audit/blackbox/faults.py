@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,21 @@ class Fit:
 
 
 def name_faults(trials: list[Trial], counts: Mapping[str, Any]) -> list[Fit]:
-    """The faults that no test rejects, best first, down to those clearly less likely. Empty if none fits."""
+    """The faults that no test rejects, best first, down to those clearly less likely.
+
+    Where none fits every test, those that fit every test of a single step: then the blocks show a further fault.
+    Empty if none fits.
+    """
+    steps = [t for t in trials if t.scenario.length == 1]
+    return _fitting(trials, counts) or [
+        replace(f, fault=f"{f.fault} (and more in blocks)") for f in _fitting(steps, counts)
+    ]
+
+
+def _fitting(trials: list[Trial], counts: Mapping[str, Any]) -> list[Fit]:
+    """The best fits among `candidates` on these tests alone, if the target itself does not fit them."""
+    if not any(_off_target(t, counts) for t in trials):
+        return []
     fits = []
     for fault, rule in candidates():
         scored = _score(rule, trials, counts)
@@ -47,6 +61,13 @@ def name_faults(trials: list[Trial], counts: Mapping[str, Any]) -> list[Fit]:
     best = max(score for (score, _, _), _ in fits)
     named = [Fit(fault, best - s, tests, evidence) for (s, tests, evidence), fault in fits if best - s < CLEAR]
     return sorted(named, key=lambda f: f.behind)
+
+
+def _off_target(trial: Trial, counts: Mapping[str, Any]) -> bool:
+    seen = np.asarray(counts.get(trial.scenario.name, (0,)))
+    if not seen.sum():
+        return False
+    return deviation_interval(seen, trial.scenario.law(), trial.design.alpha, trial.design.method).rejected
 
 
 def candidates() -> list[tuple[str, Any]]:
