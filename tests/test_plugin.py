@@ -24,7 +24,7 @@ def run(pytester):
     """Run the plugin on what was written there, as a user would who has not installed its entry point."""
     pytester.makepyfile(hostile=HOSTILE, wrong=WRONG)
     pytester.syspathinsert()
-    return lambda *args: pytester.runpytest_inprocess(
+    return lambda *args: pytester.runpytest_subprocess(
         "-p", "spectheory.testing.plugin", "-p", "no:cacheprovider", *args
     )
 
