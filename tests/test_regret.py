@@ -156,7 +156,7 @@ def test_the_unconstrained_mean_agrees_with_the_chain():
 
 
 def test_permanent_exhaustion_takes_far_longer_than_the_bound():
-    rule, positions = RegretBudget(F(3, 2), INF, 1), Positions(0, {1: F(99, 100), F(1, 100): F(1, 100)}, 1)
+    rule, positions = RegretBudget(1.5, INF, 1), Positions(0.0, {1.0: 0.99, 0.01: 0.01}, 1)
     bound = asd_request.exhaustion_upper(rule, *regret.block_moments(rule, positions))
     assert float(bound) == pytest.approx(2.525, abs=1e-3)
     assert regret.expected_blocks(rule, positions).upper < bound

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -82,7 +83,7 @@ class Scanner:
 def _largest_passing(rule: RegretBudget, position: int, size: int) -> float:
     """The largest float r with r / s <= g as the rule divides: one comparison then stands for the division."""
     value, gate = float(rule.value(position, size)), float(rule.gate)
-    largest = min(gate * value, np.finfo(np.float64).max)
+    largest = min(gate * value, sys.float_info.max)
     while largest / value > gate:
         largest = math.nextafter(largest, -math.inf)
     while (above := math.nextafter(largest, math.inf)) < math.inf and above / value <= gate:
