@@ -31,7 +31,10 @@ def reference_law(rule, model, length, block_size):
     table, law = {}, {}
     for s in range(len(model.target)):
         p, q = model.target[s], model.draft[s]
-        accept, residual = (np.asarray(x) for x in (rule.acceptance(model.target, model.draft), rule.residual(model.target, model.draft)))
+        accept, residual = (
+            np.asarray(x)
+            for x in (rule.acceptance(model.target, model.draft), rule.residual(model.target, model.draft))
+        )
         reject = sum(q[x] * (1 - accept[s][x]) for x in range(len(p)))
         table[s] = [(q[x] * accept[s][x], reject * residual[s][x], p[x]) for x in range(len(p))]
 
