@@ -32,7 +32,9 @@ def tokens(data: Mapping[str, Any]) -> Figure:
         for name, (label, dash, colour) in lines.items():
             if name in data:
                 positive = np.array(data[name]) > 0
-                axes.plot(k[positive], np.array(data[name])[positive], ls=dash, lw=1.0, color=COLORS[colour], label=label)
+                axes.plot(
+                    k[positive], np.array(data[name])[positive], ls=dash, lw=1.0, color=COLORS[colour], label=label
+                )
         axes.plot(k, data["averaged"], color=COLORS[0], lw=1.6, label="best tree", zorder=3)
         if data.get("rows"):
             own = sorted((int(b), x) for b, x in data["rows"].items())
