@@ -56,6 +56,8 @@ def count_law(rates: Array) -> Array:
     is certified below 1e-13 (`race_quadrature`), with the Poisson-binomial recursion at each node.
     """
     n = len(rates)
+    if n == 0:
+        return 1 + zeros_like(np.zeros(1, dtype=rates.dtype))
     if not is_rational(rates):
         law = np.zeros(n + 1)
         t, w, left, _ = trapezoid(lambda s: float(-np.expm1(-s * rates).sum()), 1e-13)

@@ -21,6 +21,7 @@ FAMILIES = (
     "ersd",
     "multidraft",
     "trees",
+    "efficiency",
 )
 
 

@@ -63,6 +63,5 @@ def recorded_positions(matches: Array, regrets: Array, block_size: int) -> Posit
     values, counts = np.unique(regrets[~matches], return_counts=True)
     if values.size and not (values[0] >= 0 and not math.isnan(values[-1])):
         raise DataError("a recorded regret is negative or NaN")
-    missed = int(counts.sum())
-    law = {float(v): Fraction(int(c), missed) for v, c in zip(values, counts)}
-    return Positions(Fraction(int(matches.sum()), matches.size), law, block_size)
+    law = {float(v): float(c / counts.sum()) for v, c in zip(values, counts)}
+    return Positions(float(matches.mean()), law, block_size)

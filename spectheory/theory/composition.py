@@ -24,6 +24,7 @@ from .registry import theorem
 
 EPS = float(np.finfo(float).eps)
 MESH_CAP = 2**24  # bins of the composed law
+DIGITS = 13  # decimals kept of a log-ratio: equal ones are merged
 SNAP = 1e-11  # in units of the mesh: atoms this close to it are put on it
 
 
@@ -37,12 +38,12 @@ class LogRatioLaw:
 
 
 def log_ratio_law(p_tilde: Array, p: Array) -> LogRatioLaw:
-    """The law of ln(p~(x) / p(x)), x ~ p~, of one step pair (V,), in nats; equal values merged."""
+    """The law of ln(p~(x) / p(x)), x ~ p~, of one step pair (V,), in nats; values equal to 13 decimals merged."""
     both = (p_tilde > 0) & (p > 0)
     a, b = p_tilde[both], p[both]
     near = abs(a - b) < 0.5 * b  # log1p keeps the digits of ratios near 1
     values = np.where(near, np.log1p((a - b) / b), np.log(a) - np.log(b))
-    values, at = np.unique(values, return_inverse=True)
+    values, at = np.unique(np.round(values, DIGITS), return_inverse=True)
     return LogRatioLaw(values, np.bincount(at, a, minlength=len(values)), float(p_tilde[(p == 0)].sum()))
 
 
@@ -239,7 +240,7 @@ def _at_mesh(
     value = infinite + float(bins @ np.where(s > 0, -np.expm1(-np.maximum(s, 0)), 0.0))
     gap = _gap(splits, bins, s)
     largest = max(float(abs(law.values).max(initial=0)) for law, _ in steps)
-    floor += count * (4 * EPS * largest + SNAP * mesh * any(x.proxy > 0 for x, _ in splits)) + 1e-15
+    floor += count * (4 * EPS * largest + 10.0**-DIGITS + SNAP * mesh * any(x.proxy > 0 for x, _ in splits)) + 1e-15
     slack = 2 * tail + floor
     return value - gap - slack, value + slack, floor
 

@@ -3,7 +3,6 @@
 from .guard import KINDS, ContractBroken
 from .interface import Subject, from_rule, load, subject
 from .plan import Request, scenarios
-from .report import exit_code
 from .run import audit, examine
 
 __all__ = [
@@ -13,7 +12,6 @@ __all__ = [
     "Subject",
     "audit",
     "examine",
-    "exit_code",
     "from_rule",
     "load",
     "scenarios",

@@ -67,7 +67,8 @@ def audit(
     """Audit a callable (see `interface`) and report; never raises for what the callable does.
 
     `max_draws` caps each test below its designed size (an audit that needed more is inconclusive); `out` keeps the
-    counts, and the same request on the same code goes on from there. Raises UsageError for a request out of range.
+    counts of an audit that was stopped, and the same request on the same code goes on from there. Raises UsageError for
+    a request out of range.
     """
     from .report import report
 
@@ -100,6 +101,7 @@ def examine(
         run.comparisons = compare(run.trials, counts, request.false_alarm / (len(run.trials) + len(METAMORPHIC)))
         if any(d.rejected for d in run.found.values()):
             run.faults = name_faults(run.trials, counts)
+    state.clear()
     return run
 
 
@@ -175,6 +177,11 @@ class _State:
             temporary.write_text(json.dumps({"fingerprint": self.fingerprint, "tests": self.tests}))
             os.replace(temporary, self.path)
             self.saved = time.monotonic()
+
+    def clear(self) -> None:
+        """A finished audit is never answered from its counts: code that it imports may have changed."""
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
 
 
 def _fingerprint(subject_: Subject, request: Request, max_draws: int | None) -> str:
