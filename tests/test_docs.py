@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -24,8 +25,8 @@ sys.path.insert(0, str(DOCS / "_ext"))
 import claims  # noqa: E402
 import docstrings  # noqa: E402
 import ledger_run  # noqa: E402
-import notebooks  # noqa: E402
 import reference  # noqa: E402
+import tutorials  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -140,17 +141,17 @@ def test_docstrings_survive_restructured_text() -> None:
 def test_the_reference_lists_every_file_of_theory() -> None:
     text = reference.expand("```{modules} spectheory.theory\n```")
     files = {p.stem for p in (DOCS.parent / "spectheory" / "theory").glob("*.py")} - {"__init__"}
-    assert {name for name in re.findall(r"automodule:: spectheory\.theory\.(\w+)", text)} == files
+    assert set(re.findall(r"automodule:: spectheory\.theory\.(\w+)", text)) == files
 
 
 def test_notebooks_are_copied_with_their_links_mended(tmp_path: Path) -> None:
     source, target = tmp_path / "a", tmp_path / "b"
     source.mkdir()
     (source / "x.ipynb").write_text("[t](../docs/theory/nsd.md)", encoding="utf-8")
-    notebooks.copy(source, target)
+    tutorials.copy(source, target)
     assert (target / "x.ipynb").read_text(encoding="utf-8") == "[t](../theory/nsd.md)"
     (source / "x.ipynb").unlink()
-    notebooks.copy(source, target)
+    tutorials.copy(source, target)
     assert not list(target.iterdir())
 
 
@@ -180,6 +181,8 @@ def test_the_howto_rule_is_audited_as_its_page_says(monkeypatch: pytest.MonkeyPa
 def test_the_howto_tests_pass() -> None:
     tests = DOCS / "howto" / "test_my_rule.py"
     run = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-o", "addopts=", str(tests)]
-    done = subprocess.run(run, cwd=DOCS / "howto", capture_output=True, text=True, timeout=300, check=False)
+    path = os.pathsep.join(filter(None, [str(DOCS.parent), os.environ.get("PYTHONPATH")]))
+    env = os.environ | {"PYTHONPATH": path}
+    done = subprocess.run(run, cwd=DOCS / "howto", env=env, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout
     assert "2 passed" in done.stdout
