@@ -88,7 +88,7 @@ attach("Q6.lower", golden=[(c4(4, 4), None)], blocks=lambda block: recorded(bloc
 attach("Q6.lower_any_k", golden=[(BONUS_WITNESS, D(".9994267"))], blocks=recorded)
 for claim in ("Q5.pinsker", "Q5.bretagnolle_huber", "Q9"):
     attach(claim, golden=[(C4, None)], pairs=lambda p, q, n: (p, q))
-attach("Q9.absolute", golden=[((law(1, 0), law(1, 1)), F(1, 4))], blocks=one_row)
+attach("Q9.absolute", golden=[((law(1, 0), law(0, 1)), F(1, 2))], blocks=one_row)
 attach(
     "Q7",
     golden=[((law(2, 3), law(7, 3), n), D(v)) for n, v in ((1, ".3"), (2, ".33"), (3, ".432"), (10, ".6834930498"))],
