@@ -20,7 +20,7 @@ def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
         exec(block, names)
     out = capsys.readouterr().out
     assert "6 blocks, acceptance" in out
-    assert "'cause': 'corrupt" in out
+    assert "bytes that do not match the manifest's checksum" in out
 
 
 def test_the_page_explains_every_manifest_key() -> None:

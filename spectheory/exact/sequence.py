@@ -13,31 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array, maximum, scalar, zeros_like
+from ..arrays import Array, scalar, zeros_like
 from ..errors import CostError, UsageError
 from ..models.tabular import Tabular, as_table, exact_table
 from ..pmf import kl, total_variation
 from ..protocols import Model
-from ..verifiers.token import TokenRule, correction, drafted
+from ..verifiers.token import by_blocks, step_weights
 
 # Numbers held at once by an enumeration: V^T sequences times K + 1 positions in the block.
 ENUMERATION_CAP = 2**25
-
-
-def step_weights(verifier: Any, p: Array, q: Array) -> tuple[Array, Array]:
-    """How one verified token comes about, (..., V) each: mass emitted by accepting the draft, and by the correction."""
-    joint = getattr(verifier, "joint", None)
-    if joint is not None:  # shared randomness: equal draft and output count as accepted
-        pairs = np.stack([np.asarray(joint(a, b)) for a, b in zip(p, q)])
-        accepted = np.einsum("...ii->...i", pairs)
-        return accepted, pairs.sum(axis=-2) - accepted
-    return drafted(verifier, p, q) * verifier.acceptance(p, q), maximum(correction(verifier, p, q), 0)
-
-
-def by_blocks(verifier: Any) -> bool:
-    """True if the rule's law must come from its own `outcomes`: it decides more than token by token."""
-    own = getattr(type(verifier), "outcomes", None)
-    return own is not None and own is not TokenRule.outcomes
 
 
 def sequence_law(verifier: Any, model: Model, *, length: int, block_size: int) -> Array:

@@ -13,6 +13,7 @@ from ..models.causal import CausalPair, check_device, is_recipe, load_pair, load
 from ..pmf import softmax
 from ..protocols import Block, Coins
 from ..verifiers import Standard
+from ..verifiers.token import inverse_cdf
 from . import manifest as manifests
 from .encoding import stored
 from .reader import read
@@ -117,7 +118,7 @@ def _blocks_by_request(path: Path, recorder: Recorder) -> dict[int, int]:
     if not recorder.blocks:
         return {}
     reader = read(path)
-    found = [int(r) for i in range(len(reader.shards)) for r in reader._load(i)["request"]]
+    found = [int(r) for i in range(len(reader.shards)) for r in reader.tensors(i)["request"]]
     return {r: found.count(r) for r in set(found)}
 
 
@@ -158,8 +159,7 @@ def _draw(z: Any, encoding: str, greedy: bool, rng: np.random.Generator) -> int:
     kept = stored(z, encoding)[0]
     if greedy:
         return int(kept.argmax())
-    law = softmax(kept)
-    return int(min(np.searchsorted(np.cumsum(law), rng.random() * law.sum(), side="right"), np.flatnonzero(law)[-1]))
+    return inverse_cdf(softmax(kept), float(rng.random()))
 
 
 def _advance(drafted: list[int], target: Any, draft: Any, encoding: str, greedy: bool, rng: np.random.Generator) -> Any:
@@ -186,7 +186,7 @@ def _replay(path: Path, fields: dict[str, Any], prompts: list[list[int]]) -> lis
         raise DataError(f"{path / manifests.NAME}: its prompts are not the prompts of this run")
     found: list[list[tuple[int, list[int]]]] = [[] for _ in old]
     for i in range(len(reader.shards)):
-        tensors = reader._load(i)
+        tensors = reader.tensors(i)
         starts = np.cumsum([0, *tensors["size"]])
         for b, request in enumerate(tensors["request"]):
             drafted = tensors["tokens"][starts[b] : starts[b + 1]].tolist()

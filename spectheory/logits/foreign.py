@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from ..pmf import check_ids
+from ..pmf import check_ids, softmax
 from ..protocols import Block, Truncated
 from . import manifest as manifests
 from .encoding import relative
 from .reader import Reader
-from .writer import write
+from .writer import ROUNDOFF, roundoff_tv, write
 
 
 class NpzReader(Reader):
@@ -25,7 +25,8 @@ class NpzReader(Reader):
 
     Shapes: target (B, K+1, V), draft (B, K, V), tokens (B, K); or target (K+1, V), draft (K, V), tokens (K,): one block.
     A target with no row more than the draft has no bonus rows: (N, V), (N, V), (N,) are N blocks of one draft each.
-    Optional: `request` (B,), `position` (B,), `draft_to_target` (V',), `vocab_size` (padding behind it is dropped).
+    Optional: `request` (B,), `position` (B,), `draft_to_target` (V',), `vocab_size` (padding behind it is dropped),
+    `dtype_origin` (text: the engine's precision, if not the file's).
     """
 
     def __init__(self, path: Path, strict: bool, settings: dict[str, Any]) -> None:
@@ -38,6 +39,7 @@ class NpzReader(Reader):
         self._members = {name: _Member(archive, path, name) for name in ("target", "draft")}
         self._small = _small_arrays(path)
         self.manifest = self._build()
+        self.manifest["tv_floor"] = self._floor()
         self.settings = settings or dict(self.manifest["settings"])
 
     def _build(self) -> dict[str, Any]:
@@ -76,13 +78,28 @@ class NpzReader(Reader):
             "vocab_size": self._vocab,
             "block_size": drafts,
             "bonus": target[1] == drafts + 1,
-            "dtype_origin": self._members["target"].dtype.name,
+            "dtype_origin": self._origin(),
             "draft_to_target": None if narrow is None else narrow.tolist(),
             "shards": shards,
             "complete": True,
         }
 
-    def _load(self, i: int) -> dict[str, Any]:
+    def _origin(self) -> str:
+        name = str(self._small.get("dtype_origin", self._members["target"].dtype.name))
+        if name not in ROUNDOFF:
+            raise DataError(f"{self.path}: dtype_origin {name!r} is none of {', '.join(ROUNDOFF)}")
+        return name
+
+    def _floor(self) -> float | None:
+        """What rounding to the original precision can have cost, on the first shard: more would be a pass over the file."""
+        if not self.manifest["shards"]:
+            return None
+        count = self.manifest["shards"][0]["rows"]
+        z = self._members["target"].rows(0, count)[:, : self._vocab].astype(np.float64)
+        z = z[np.isfinite(z.max(axis=-1))]
+        return float(roundoff_tv(z, softmax(z), self.manifest["dtype_origin"]).max()) if len(z) else None
+
+    def tensors(self, i: int) -> dict[str, Any]:
         entry, size = self.manifest["shards"][i], int(self.manifest["block_size"])
         first, count, rows = entry["first"], entry["blocks"], entry["rows"] // entry["blocks"]
         drafts = {"target": rows, "draft": size}
@@ -151,8 +168,10 @@ def _small_arrays(path: Path) -> dict[str, Any]:
             raise DataError(f"{path}: there is no array 'tokens' in it: it needs target, draft and tokens")
         names = ("tokens", "request", "position", "draft_to_target", "vocab_size")
         found = {name: np.asarray(data[name]) for name in names if name in data}
+        if "dtype_origin" in data:
+            found["dtype_origin"] = np.asarray(data["dtype_origin"])
     for name, x in found.items():
-        if x.dtype.kind not in "iu":
+        if name != "dtype_origin" and x.dtype.kind not in "iu":
             raise DataError(f"{path}: {name} must be whole numbers, not {x.dtype}")
     return found
 

@@ -69,6 +69,16 @@ def save_scores(found: Scores, path: str | Path) -> None:
     replace(Path(path), buffer.getvalue())
 
 
+def _check_shapes(columns: dict[str, Any]) -> None:
+    count, size = columns["tokens"].shape
+    wide, narrow = (count, size + 1), (count, size)
+    fitting = {"request": (count,), "position": (count,), "drafted_logit": narrow}
+    fitting |= dict.fromkeys(("top_id", "top_logit", "log_top"), wide)
+    for name, shape in fitting.items():
+        if columns[name].shape != shape:
+            raise ValueError(f"{name} has shape {columns[name].shape}, its tokens ask for {shape}")
+
+
 def load_scores(path: str | Path, strict: bool = True) -> Scores:
     """Read what `save_scores` wrote. Raises DataError naming the file, and the block of a bad id or logit.
 
@@ -78,6 +88,7 @@ def load_scores(path: str | Path, strict: bool = True) -> Scores:
         with np.load(path, allow_pickle=False) as data:
             columns = {name: data[name] for name in Scores._fields}
             manifest = json.loads(str(columns.pop("manifest")))
+        _check_shapes(columns)
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
         raise DataError(f"{path}: not a readable file of compact scores: {error}") from error
     for name in ("tokens", "top_id"):

@@ -23,6 +23,11 @@ TEXT_TOP = 64  # token texts are kept for this many top tokens of each row
 SIDES = ("ids", "p", "q", "p_tail", "q_tail", "p_cut", "q_cut", "excess", "deficit")
 
 
+def roundoff_tv(z: Any, p: Any, dtype: str) -> Any:
+    """How far rounding logits `z` (n, V) to `dtype` can move their laws `p` in TV, (n,): to first order u sum p |z|."""
+    return ROUNDOFF[dtype] * np.where(p > 0, p * np.abs(np.where(p > 0, z, 0)), 0).sum(axis=-1)
+
+
 class Recorder:
     """Collects blocks and writes them to the directory `path`.
 
@@ -145,8 +150,7 @@ class Recorder:
         name, p = self.manifest["encoding"], softmax(z)
         kept = softmax(stored(z, name))
         half = kept if name == "f16-rel" else softmax(stored(z, "f16-rel"))
-        # To first order a relative error u of each logit moves the law by at most sum p u |z| in TV.
-        floor = ROUNDOFF[self.manifest["dtype_origin"]] * np.where(p > 0, p * np.abs(np.where(p > 0, z, 0)), 0).sum(-1)
+        floor = roundoff_tv(z, p, self.manifest["dtype_origin"])
         return np.stack([abs(p - kept).sum(-1) / 2, abs(half - kept).sum(-1) / 2, floor], axis=1)
 
     def _name_tokens(self, tokens: Any, *sides: Any) -> None:

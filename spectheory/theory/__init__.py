@@ -6,7 +6,22 @@ from importlib import import_module
 from typing import Any
 
 # The files that register claims; `load` imports them all, in this order.
-FAMILIES = ("standard", "nsd", "lenience", "lossy", "asd", "asd_request")
+FAMILIES = (
+    "standard",
+    "nsd",
+    "lenience",
+    "lossy",
+    "sequence",
+    "lower",
+    "composition",
+    "asd",
+    "asd_request",
+    "ersd",
+    "race_entropy",
+    "multidraft",
+    "trees",
+    "efficiency",
+)
 
 
 def load() -> None:
@@ -16,6 +31,6 @@ def load() -> None:
 
 
 def __getattr__(name: str) -> Any:
-    if name in (*FAMILIES, "registry"):
+    if name in (*FAMILIES, "bounds", "chain", "registry"):
         return import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

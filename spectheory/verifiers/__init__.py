@@ -29,6 +29,7 @@ RULES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "thresholds": ("thresholds", "Thresholds", {"single": 0.9, "acc": 0.5}),
     "cactus": ("cactus", "Cactus", {"budget": 0.1}),
     "constant": ("constant", "Constant", {"rate": 0.7}),
+    "ersd": ("exponential_race", "ExponentialRace", {}),
 }
 
 

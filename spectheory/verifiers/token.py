@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..arrays import Array, align, maximum, to_law, total, where, zeros_like
+from ..arrays import Array, align, maximum, to_law, to_numpy, total, where, zeros_like
 from ..errors import CostError, DataError
 from ..pmf import check_ids
 from ..pmf import residual as standard_residual
@@ -15,6 +15,8 @@ from ..protocols import Block, Coins, TokenVerifier, Verdict, depends_on_rejecte
 
 # Without a closed-form correction each possible rejected token costs one residual: V residuals of V tokens.
 CORRECTION_CAP = 4096
+# The joint law of drafted and emitted token is V^2 numbers, and up to V^4 operations.
+JOINT_CAP = 64
 # A rule's class attribute SWEEP: the parameter that trades deviation for acceptance, and the values an audit tries.
 Sweep = tuple[str, tuple[float, ...]]
 
@@ -72,6 +74,25 @@ def correction(verifier: TokenVerifier, p: Array, q: Array) -> Array:
         return _summed_residuals(verifier, p, q)
     p, q = align(p, q)
     return total(drafted(verifier, p, q) * (1 - verifier.acceptance(p, q)), keepdims=True) * verifier.residual(p, q)
+
+
+def step_weights(verifier: Any, p: Array, q: Array) -> tuple[Array, Array]:
+    """How the next token comes about, (n, V) each for laws (n, V): mass emitted by accepting, and by the correction.
+
+    Their sum is the output law. Shared randomness (`joint`) counts equal draft and output as accepted.
+    """
+    joint = getattr(verifier, "joint", None)
+    if joint is None:
+        return drafted(verifier, p, q) * verifier.acceptance(p, q), maximum(correction(verifier, p, q), 0)
+    pairs = np.stack([np.asarray(joint(a, b)) for a, b in zip(p, q)])
+    accepted = np.einsum("...ii->...i", pairs)
+    return accepted, pairs.sum(axis=-2) - accepted
+
+
+def by_blocks(verifier: Any) -> bool:
+    """True if the rule's law must come from its own `outcomes`: it decides more than token by token."""
+    own = getattr(type(verifier), "outcomes", None)
+    return own is not None and own is not TokenRule.outcomes
 
 
 def _summed_residuals(verifier: TokenVerifier, p: Array, q: Array) -> Array:
@@ -158,6 +179,10 @@ def laws_of(block: Block) -> tuple[Array, Array]:
         raise DataError(
             f"a block of K = {block.size} drafts needs p (K+1, V) and q (K, V), not {p.shape} and {q.shape}"
         )
+    for name, law in (("p", p), ("q", q)):
+        if bool((law != law).any()):
+            row, token = (int(i) for i in np.argwhere(to_numpy(law != law))[0])
+            raise DataError(f"{name} is NaN in row {row} at token {token}")
     check_ids(block.tokens, p.shape[1], "drafted token", q)
     return p, q
 
