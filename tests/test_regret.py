@@ -19,6 +19,7 @@ from spectheory.montecarlo import simulate_iid, simulate_requests, simulate_sequ
 from spectheory.testing import assert_law, regret_blocks, regret_budgets, regret_positions
 from spectheory.theory import asd, asd_request
 from spectheory.verifiers import RegretBudget
+from spectheory.verifiers.regret_budget import SLACK
 
 INF = math.inf
 F = Fraction
@@ -161,6 +162,12 @@ def test_permanent_exhaustion_takes_far_longer_than_the_bound():
     assert float(bound) == pytest.approx(2.525, abs=1e-3)
     assert regret.expected_blocks(rule, positions).upper < bound
     assert 4900 < regret.expected_exhaustion(rule, positions).upper < 5100
+
+
+def test_without_charges_there_is_no_bound():
+    with pytest.raises(UsageError, match="never runs out"):
+        asd_request.exhaustion_upper(RULE, 0, 0, 0)
+    assert asd.SLACK == SLACK
 
 
 def test_tokens_per_call_run_down_to_strict():
