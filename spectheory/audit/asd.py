@@ -81,7 +81,12 @@ def run(
         progress(2, 2)
     broken = any(g["violations"] for g in summary["guarantees"])
     return AuditReport(
-        verifier={"rule": "asd", "settings": settings(verifier), "class": type(verifier).__qualname__},
+        verifier={
+            "rule": "asd",
+            "title": f"asd({', '.join(f'{k}={v}' for k, v in settings(verifier).items())})",
+            "settings": settings(verifier),
+            "class": type(verifier).__qualname__,
+        },
         source={
             "name": name,
             **{k: manifest[k] for k in ("models", "draft_mode", "advance", "tv_floor") if k in manifest},
