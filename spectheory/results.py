@@ -80,7 +80,12 @@ class Interval:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """The outcome of checking one claim of the ledger: what was tried, what was found, how to see it again."""
+    """The outcome of checking one claim of the ledger: what was tried, what was found, how to see it again.
+
+    `examples` instances were searched; `golden`, `families` and `recorded` count the fixed ones. `worst` and
+    `worst_fixed` are the largest gaps met (<= 0 where the relation holds with room). `witness` is the instance that
+    violates a claim, `error` the exception that a check died of.
+    """
 
     claim: str
     ok: bool
@@ -88,6 +93,12 @@ class CheckResult:
     worst: float
     witness: str = ""
     seed: int = 0
+    status: str = ""
+    error: str = ""
+    golden: int = 0
+    families: int = 0
+    recorded: int = 0
+    worst_fixed: float = -math.inf
     schema_version: int = SCHEMA_VERSION
 
     def to_json(self) -> dict[str, Any]:
@@ -95,7 +106,7 @@ class CheckResult:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> CheckResult:
-        return cls(**{**data, "worst": decode_float(data["worst"])})
+        return cls(**{**data, **{k: decode_float(data[k]) for k in ("worst", "worst_fixed") if k in data}})
 
 
 def _plain(x: Any) -> Any:

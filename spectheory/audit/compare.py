@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import UsageError
 from ..results import AuditReport
-from .plan import plan, title_of
+from .plan import plan
 from .run import Progress, audit_token_rules
 from .source import open_source
 from .verdict import NONE
@@ -39,19 +39,19 @@ def compare(
         claim="",
         verdict=NONE,
         summary={
-            **{k: first.summary.get(k) for k in ("rows", "blocks", "requests", "method", "tv")},
+            **{k: first.summary.get(k) for k in ("rows", "blocks", "requests", "method", "tv", "lossless")},
             "rules": [_entry(r) for r in reports],
         },
-        sweep=[{"rule": title_of(r.verifier), "points": r.sweep} for r in reports if r.sweep],
+        sweep=[{"rule": r.verifier["title"], "points": r.sweep} for r in reports if r.sweep],
         errors=_distinct(reports),
-        extra={"rule_errors": {title_of(r.verifier): len(r.errors) for r in reports if r.errors}},
+        extra={"rule_errors": {r.verifier["title"]: len(r.errors) for r in reports if r.errors}},
         spectheory_version=first.spectheory_version,
     )
 
 
 def _entry(report: AuditReport) -> dict[str, Any]:
     kept = {k: report.summary[k] for k in FIGURES if k in report.summary}
-    return {"rule": title_of(report.verifier), "verifier": report.verifier, "rows": report.summary["rows"], **kept}
+    return {"rule": report.verifier["title"], "verifier": report.verifier, "rows": report.summary["rows"], **kept}
 
 
 def _distinct(reports: Sequence[AuditReport]) -> list[Any]:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from html import escape
 
 from ..results import AuditReport
-from .text import COLORS, Section, headline, number, sections, source_line, title
+from .text import Section, headline, number, sections, source_line, summary_line, title, tone
+from .verdict import NONE
 
 STYLE = """
 :root{color-scheme:light dark;--ink:#1a1a1a;--soft:#5f6368;--line:#dadce0;--back:#fff;--card:#f6f7f9}
@@ -40,7 +41,8 @@ def page(report: AuditReport, images: Sequence[str] = ()) -> str:
     body = [
         f"<h1>{name}</h1>",
         f'<p class="source">{escape(source_line(report))}</p>',
-        f'<p class="verdict {report.verdict if report.verdict in COLORS else "none"}">{escape(headline(report))}</p>',
+        f"<p>{escape(summary_line(report))}</p>",
+        _verdict(report),
         _cards(report),
         _figures(images),
         *(_section(s) for s in sections(report)),
@@ -53,6 +55,13 @@ def page(report: AuditReport, images: Sequence[str] = ()) -> str:
         + "\n".join(body)
         + "\n</body></html>\n"
     )
+
+
+def _verdict(report: AuditReport) -> str:
+    if report.verdict == NONE:
+        return ""
+    kind = tone(report)
+    return f'<p class="verdict {kind}">{escape(headline(report))}</p>'
 
 
 def _cards(report: AuditReport) -> str:

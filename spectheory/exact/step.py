@@ -12,7 +12,7 @@ from typing import Any
 from ..arrays import Array, maximum, scalar, total
 from ..pmf import kl, residual, total_variation, validate_pair
 from ..protocols import TokenVerifier
-from ..verifiers.token import correction, drafted
+from ..verifiers.token import JOINT_CAP, correction, drafted
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,15 @@ def least_deviation(verifier: TokenVerifier, p: Array, q: Array) -> Array:
 
 def _output(verifier: TokenVerifier, p: Array, q: Array) -> Array:
     joint: Any = getattr(verifier, "joint", None)
-    if joint is not None:  # shared randomness: the emitted column of the (drafted, emitted) law
+    if joint is not None and not _too_large(verifier, p):  # shared randomness: the emitted column of (drafted, emitted)
         return joint(p, q).sum(axis=-2)
     law = drafted(verifier, p, q) * verifier.acceptance(p, q) + correction(verifier, p, q)
     return maximum(law, 0)
+
+
+def _too_large(verifier: TokenVerifier, p: Array) -> bool:
+    """Past the cap of joint laws a verifier's own closed-form correction takes their place."""
+    return bool(p.shape[-1] > JOINT_CAP and getattr(verifier, "correction", None) is not None)
 
 
 def _accepted(verifier: TokenVerifier, p: Array, q: Array) -> Array:

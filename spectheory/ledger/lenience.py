@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 
 from .. import exact
@@ -19,6 +21,15 @@ def instances() -> st.SearchStrategy[Any]:
     return st.tuples(rational_pairs(), levels).map(lambda i: (*i[0], i[1]))
 
 
+LEVELS = (Fraction(1), Fraction(4, 5), Fraction(1, 2), Fraction(1, 10))
+SHEET = tuple(np.array([Fraction(w, 100) for w in law], dtype=object) for law in ((50, 40, 10), (20, 45, 35)))
+HALF = (*SHEET, Fraction(1, 2))
+
+
+def with_level(p: Any, q: Any, n: int) -> Any:
+    return p, q, float(LEVELS[n % len(LEVELS)])
+
+
 check(
     "L1",
     instances=instances(),
@@ -26,6 +37,8 @@ check(
     second=lambda i: [exact.output_law(Lenience(i[2], kind), *i[:2]) for kind in ("standard", "scaled")],
     mutated=lambda i: [i[0]] * 2,
     tolerance=0,
+    golden=[(HALF, [[1, Fraction(4, 5), Fraction(1, 5)]] * 2)],
+    pairs=with_level,
 )
 check(
     "L2",
@@ -34,6 +47,8 @@ check(
     second=lambda i: exact.step_deviation(Lenience(i[2]), *i[:2]),
     mutated=lambda i: (1 - i[2]) * lenience.step_deviation(*i),
     tolerance=0,
+    golden=[(HALF, Fraction(3, 20))],
+    pairs=with_level,
 )
 check(
     "L2.scaled",
@@ -42,4 +57,6 @@ check(
     second=lambda i: exact.step_deviation(Lenience(i[2], "scaled"), *i[:2]),
     mutated=lambda i: exact.step_deviation(Lenience(i[2], "scaled"), *i[:2]),
     tolerance=0,
+    golden=[(HALF, Fraction(3, 20))],
+    pairs=with_level,
 )

@@ -14,6 +14,28 @@ from ..testing import nuclei, rational_laws, rational_pairs, top_ps
 from ..theory import nsd
 from ..verifiers import Nucleus
 from .checks import check
+from .rows import coarse
+
+C4 = tuple(np.array([Fraction(w, 10) for w in law], dtype=object) for law in ((4, 2, 3, 1), (1, 5, 1, 3)))
+C4_8 = (*C4, Fraction(4, 5))
+HALF = Fraction(1, 2)
+ORDINARY = (Fraction(1, 2), Fraction(4, 5), Fraction(9, 10), Fraction(95, 100), Fraction(1))
+
+
+def with_top_p(p: Any, q: Any, n: int) -> Any:
+    """The n-th pair of laws with one of the settings in ordinary use."""
+    return p, q, ORDINARY[n % len(ORDINARY)]
+
+
+def small(p: Any, q: Any, n: int) -> Any:
+    """The same on coarse laws in Fractions, for claims decided by exact equality or by a linear programme."""
+    return with_top_p(*coarse(p, q), n)
+
+
+def own_acceptance(p: Any, q: Any, n: int) -> Any:
+    """(p, q, NSD's own acceptance) on coarse laws."""
+    p, q, top_p = small(p, q, n)
+    return p, q, Nucleus(top_p).acceptance(p, q)
 
 
 def deviation(i: Any) -> Any:
@@ -86,6 +108,8 @@ check(
     second=deviation,
     mutated=lambda i: nsd.step_deviation(i[1], i[0], i[2]),
     tolerance=0,
+    golden=[(C4_8, Fraction(3, 10))],
+    pairs=with_top_p,
 )
 check(
     "N2",
@@ -94,6 +118,8 @@ check(
     second=rate,
     mutated=lambda i: overlap(i[0], i[1]),
     tolerance=0,
+    golden=[(C4_8, Fraction(4, 5))],
+    pairs=with_top_p,
 )
 check(
     "N3",
@@ -102,6 +128,8 @@ check(
     second=law,
     mutated=lambda i: i[0] + nsd.step_deviation(*i) * (i[1] - i[0]),
     tolerance=0,
+    golden=[(C4_8, [Fraction(w, 100) for w in (22, 50, 18, 10)])],
+    pairs=with_top_p,
 )
 check(
     "N4",
@@ -110,6 +138,8 @@ check(
     second=deviation_with_residual,
     mutated=lambda i: total_variation(i[0], i[1]),
     tolerance=0,
+    golden=[((*C4_8, C4[0]), Fraction(3, 10))],
+    pairs=lambda p, q, n: (*with_top_p(p, q, n), p),
 )
 check(
     "N4.iff",
@@ -118,6 +148,8 @@ check(
     second=lambda i: int(deviation_with_residual(i) == nsd.step_deviation(*i[:3])),
     mutated=lambda i: int(bool((i[3] <= np.maximum(i[0] - i[1], 0)).all())),
     tolerance=0,
+    golden=[((*C4_8, C4[0]), 0)],
+    pairs=lambda p, q, n: (*small(p, q, n), coarse(p, q)[0]),
 )
 check(
     "N5",
@@ -126,6 +158,7 @@ check(
     second=lambda i: (deviation(i), rate(i)),
     mutated=lambda i: nsd.monotone_bound(i[0], i[1], 0),
     tolerance=0,
+    pairs=lambda p, q, n: (p, q, HALF, ORDINARY[n % len(ORDINARY)]),
 )
 check(
     "N5.cap",
@@ -134,6 +167,8 @@ check(
     second=deviation,
     mutated=lambda i: nsd.deviation_cap(*i[:2]) / 2,
     tolerance=0,
+    golden=[(C4_8, HALF)],
+    pairs=with_top_p,
 )
 check(
     "N5.draft",
@@ -142,6 +177,8 @@ check(
     second=lambda i: int(bool((law((*i, 1)) == i[1]).all())),
     mutated=lambda i: int(bool(((i[0] == 0) | (i[1] > 0)).all())),
     tolerance=0,
+    golden=[(C4, 1)],
+    pairs=lambda p, q, n: coarse(p, q),
 )
 check(
     "N6.ratio",
@@ -150,6 +187,8 @@ check(
     second=lambda i: min(b / a for a, b in zip(i[0], law(i)) if a),
     mutated=lambda i: 1 - nsd.step_deviation(*i),
     tolerance=0,
+    golden=[(C4_8, Fraction(2, 5))],
+    pairs=with_top_p,
 )
 check(
     "N6.kl",
@@ -157,6 +196,8 @@ check(
     claimed=lambda i: nsd.kl_target_bound(*i),
     second=lambda i: kl(i[0], law(i)),
     mutated=lambda i: nsd.step_deviation(*i) ** 2,  # half of what Pinsker's inequality allows
+    golden=[(C4_8, 0.9162907318741551)],
+    pairs=with_top_p,
 )
 check(
     "N6.max_ratio",
@@ -165,6 +206,8 @@ check(
     second=lambda i: max(b / a if a else 1 for a, b in zip(i[0], law(i))),
     mutated=lambda i: 1 + nsd.step_deviation(*i),
     tolerance=0,
+    golden=[(C4_8, Fraction(5, 2))],
+    pairs=with_top_p,
 )
 check(
     "N6.chi2",
@@ -172,6 +215,7 @@ check(
     claimed=lambda i: nsd.kl_output_bound(*i),
     second=lambda i: kl(law(i), i[0]),
     mutated=lambda i: chi_square(law(i), i[0]) / 4,
+    pairs=with_top_p,
 )
 check(
     "N6.infinite",
@@ -180,6 +224,8 @@ check(
     second=lambda i: int(kl(i[0], law(i)) == np.inf),
     mutated=lambda i: int(bool(((i[1] == 0) & (i[0] > 0)).any())),
     tolerance=0,
+    golden=[(C4_8, 0)],
+    pairs=small,
 )
 check(
     "N6.delta_alone",
@@ -187,6 +233,8 @@ check(
     claimed=lambda i: nsd.kl_by_delta_alone(*i),
     second=lambda i: kl(i[0], law(i)),
     mutated=lambda i: nsd.kl_target_bound(*i),
+    golden=[((np.array([HALF, HALF]), np.array([2 * HALF, 0 * HALF]), HALF), None)],
+    pairs=with_top_p,
 )
 check(
     "N7",
@@ -194,6 +242,8 @@ check(
     claimed=lambda i: nsd.least_deviation_of(*i),
     second=least_deviation_by_programme,
     mutated=lambda i: nsd.extra_acceptance(*i),
+    golden=[((*C4, Nucleus(Fraction(4, 5)).acceptance(*C4)), Fraction(3, 10))],
+    pairs=own_acceptance,
 )
 check(
     "N7.over",
@@ -201,4 +251,6 @@ check(
     claimed=lambda i: nsd.extra_acceptance(*i),
     second=least_deviation_by_programme,
     mutated=lambda i: total_variation(i[0], i[1]),
+    golden=[((*C4, Nucleus(Fraction(4, 5)).acceptance(*C4)), Fraction(3, 10))],
+    pairs=own_acceptance,
 )

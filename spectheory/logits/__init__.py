@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from .foreign import import_top_logprobs
 from .reader import Reader, Rows, read
+from .scores import Scores, load_scores, save_scores, scores
 from .writer import Recorder, write
 
 SAMPLE = Path(__file__).parent / "sample"
@@ -19,4 +21,26 @@ def sample() -> Reader:
     return read(SAMPLE)
 
 
-__all__ = ["PROMPTS", "Reader", "Recorder", "Rows", "read", "sample", "write"]
+def greedy_sample() -> Scores:
+    """Embedded compact scores of blocks of 8 greedy drafts along the strict greedy path; fields as `Scores` says.
+
+    At least 256 blocks of the pair of `sample`, up to 16 consecutive ones in a request.
+    """
+    return load_scores(SAMPLE / "greedy.npz")
+
+
+__all__ = [
+    "PROMPTS",
+    "Reader",
+    "Recorder",
+    "Rows",
+    "Scores",
+    "greedy_sample",
+    "import_top_logprobs",
+    "load_scores",
+    "read",
+    "sample",
+    "save_scores",
+    "scores",
+    "write",
+]

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError, UsageError
-from ..models.causal import CausalPair, is_recipe, load_pair, load_tokenizer, locate
+from ..models.causal import CausalPair, check_device, is_recipe, load_pair, load_tokenizer, locate
 from ..pmf import softmax
 from ..protocols import Block, Coins
 from ..verifiers import Standard
+from ..verifiers.token import inverse_cdf
 from . import manifest as manifests
 from .encoding import stored
 from .reader import read
@@ -49,21 +50,29 @@ def extract(
         raise UsageError(f"drafts is sample or greedy and blocks are at least 1, not {drafts!r}, {block}, {blocks}")
     if not prompts:
         raise DataError("there are no prompts")
+    check_device(device)
     tokenizer, pair = load_tokenizer(target), load_pair(target, draft, device)
-    fields = dict(
-        models={"target": _described(target), "draft": draft if is_recipe(draft) else _described(draft), **_versions()},
-        tokenizer=_described(target),
-        device=_device_name(device),
-        vocab_size=pair.vocab_size,
-        block_size=block,
-        blocks_per_request=blocks,
-        draft_mode=drafts,
-        advance=ADVANCE[drafts],
-        seed=seed,
-        encoding=encoding,
-        eos_ids=_eos(pair),
-    )
+    fields = {
+        "models": {
+            "target": _described(target),
+            "draft": draft if is_recipe(draft) else _described(draft),
+            **_versions(),
+        },
+        "tokenizer": _described(target),
+        "device": _device_name(device),
+        "vocab_size": pair.vocab_size,
+        "block_size": block,
+        "blocks_per_request": blocks,
+        "draft_mode": drafts,
+        "advance": ADVANCE[drafts],
+        "seed": seed,
+        "encoding": encoding,
+        "eos_ids": _eos(pair),
+    }
     ids = [[int(i) for i in tokenizer(text).input_ids] for text in prompts]
+    empty = [i for i, found in enumerate(ids) if not found]
+    if empty:
+        raise DataError(f"prompt {empty[0]} has no tokens: the model needs at least one to start from")
     replayed = None if tokens is None else _replay(Path(tokens), fields, ids)
     return record(pair, ids, path, replayed, lambda x: tokenizer.batch_decode([[i] for i in x]), progress, **fields)
 
@@ -77,7 +86,7 @@ def record(
     progress: Progress | None = None,
     **fields: Any,
 ) -> Path:
-    """`extract` for a pair in memory and prompts of token ids; `fields` are manifest keys (block_size, blocks_per_request, draft_mode, seed, ...)."""
+    """`extract` for a pair in memory and prompts of token ids; `fields` are the manifest keys that `extract` fills."""
     known = [{"id": i, "prompt_tokens": len(ids), "tokens": list(ids)} for i, ids in enumerate(prompts)]
     recorder = Recorder(path, resume=True, texts=texts, requests=known, **fields)
     if [r["tokens"][: r["prompt_tokens"]] for r in recorder.manifest["requests"]] != [list(ids) for ids in prompts]:
@@ -109,7 +118,7 @@ def _blocks_by_request(path: Path, recorder: Recorder) -> dict[int, int]:
     if not recorder.blocks:
         return {}
     reader = read(path)
-    found = [int(r) for i in range(len(reader.shards)) for r in reader._load(i)["request"]]
+    found = [int(r) for i in range(len(reader.shards)) for r in reader.tensors(i)["request"]]
     return {r: found.count(r) for r in set(found)}
 
 
@@ -150,8 +159,7 @@ def _draw(z: Any, encoding: str, greedy: bool, rng: np.random.Generator) -> int:
     kept = stored(z, encoding)[0]
     if greedy:
         return int(kept.argmax())
-    law = softmax(kept)
-    return int(min(np.searchsorted(np.cumsum(law), rng.random() * law.sum(), side="right"), np.flatnonzero(law)[-1]))
+    return inverse_cdf(softmax(kept), float(rng.random()))
 
 
 def _advance(drafted: list[int], target: Any, draft: Any, encoding: str, greedy: bool, rng: np.random.Generator) -> Any:
@@ -178,7 +186,7 @@ def _replay(path: Path, fields: dict[str, Any], prompts: list[list[int]]) -> lis
         raise DataError(f"{path / manifests.NAME}: its prompts are not the prompts of this run")
     found: list[list[tuple[int, list[int]]]] = [[] for _ in old]
     for i in range(len(reader.shards)):
-        tensors = reader._load(i)
+        tensors = reader.tensors(i)
         starts = np.cumsum([0, *tensors["size"]])
         for b, request in enumerate(tensors["request"]):
             drafted = tensors["tokens"][starts[b] : starts[b + 1]].tolist()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,6 +36,8 @@ class Reader:
 
     `manifest` dict, `shards` (file names), `texts` {id: text} where known, `errors` [{"file", "row", "cause"}] of the last
     pass, `len(reader)` blocks. `blocks(i)` and `rows(i)` give one shard alone, `rows()` the logits without laws.
+    `info` of a block: request, block (number in the recording), position, shard (index), file, rows (range in that
+    shard), context and texts (of the tokens before and in the block).
     """
 
     def __init__(self, path: Path, strict: bool, settings: dict[str, Any]) -> None:
@@ -62,6 +64,11 @@ class Reader:
     def vocab_size(self) -> int:
         return int(self.manifest["vocab_size"])
 
+    @property
+    def draft_settings(self) -> dict[str, Any]:
+        """Settings that turn draft logits into the law really drafted from: greedy drafts come from a one-hot law."""
+        return {"temperature": 0.0} if self.manifest["draft_mode"] == "greedy" else self.settings
+
     def __len__(self) -> int:
         return sum(int(s["blocks"]) for s in self.manifest["shards"])
 
@@ -69,12 +76,12 @@ class Reader:
         return self.blocks()
 
     def blocks(self, shard: int | None = None) -> Iterator[Block]:
-        """Blocks of one shard or of all: `p`, `q` are the laws at `settings`, `logits` the target's, all float64."""
+        """Blocks of one shard or of all: `p`, `q` are the laws at `settings` and `draft_settings`, `logits` the target's."""
         for rows in self.rows(shard):
             if rows.truncated is not None:
                 yield Block(rows.tokens, truncated=rows.truncated, info=rows.info)
                 continue
-            p, q = warp(rows.target, **self.settings), warp(rows.draft, **self.settings)
+            p, q = warp(rows.target, **self.settings), warp(rows.draft, **self.draft_settings)
             yield Block(rows.tokens, p, q, rows.target.astype(np.float64), info=rows.info)
 
     def rows(self, shard: int | None = None) -> Iterator[Rows]:
@@ -86,7 +93,7 @@ class Reader:
         before = np.cumsum([0, *(int(s["blocks"]) for s in self.manifest["shards"])])
         for i in range(len(self.shards)) if shard is None else (shard,):
             try:
-                tensors = self._load(i)
+                tensors = self.tensors(i)
             except DataError as error:
                 if self.strict:
                     raise
@@ -99,7 +106,7 @@ class Reader:
             raise DataError(f"{self.path / file}: {'' if row is None else f'row {row}: '}{cause}")
         self.errors.append({"file": file, "row": row, "cause": cause})
 
-    def _load(self, i: int) -> dict[str, Any]:
+    def tensors(self, i: int) -> dict[str, Any]:
         """The tensors of a shard, checked against its checksum and the manifest. Raises DataError."""
         from safetensors import SafetensorError
         from safetensors.numpy import load
@@ -160,25 +167,36 @@ class Reader:
             tokens = tensors["tokens"][drafts].astype(np.int64)
             info["texts"] = [self.texts.get(int(t)) for t in tokens]
             try:
-                yield self._rows(tensors, tokens, drafts, targets, info)
-            except DataError as error:
-                self._report(self.shards[i], targets.start, f"block {first + b}: {error}")
+                rows = self._rows(tensors, tokens, drafts, targets, info)
+            except _BadRow as error:
+                self._report(self.shards[i], int(targets.start) + error.at, f"block {first + b}: {error}")
+            else:
+                yield rows
 
     def _rows(self, tensors: dict[str, Any], tokens: Any, drafts: slice, targets: slice, info: dict[str, Any]) -> Rows:
-        """One block's rows out of a shard. Raises DataError for NaN, ids out of range, drafts that q cannot draw."""
-        check_ids(tokens, self.vocab_size, "drafted token")
+        """One block's rows out of a shard. Raises _BadRow for NaN, ids out of range, drafts that q cannot draw."""
+        vocab = self.vocab_size
+        _each(tokens, lambda x: check_ids(x, vocab, "drafted token"))
         if self.manifest["encoding"] == "truncated":
             rows = Truncated(**{s: tensors[f"truncated.{s}"][drafts] for s in SIDES if f"truncated.{s}" in tensors})
-            return Rows(tokens, None, None, _checked(rows, self.vocab_size), info)
-        decode = ENCODINGS[self.manifest["encoding"]].decode
-        z, w = (
-            decode({k.partition(".")[2]: v[at] for k, v in tensors.items() if k.startswith(f"{side}.")})
-            for side, at in (("target", targets), ("draft", drafts))
-        )
-        z, w = validate_logits(z, "target"), validate_logits(w, "draft")
-        w = widen(w, self.manifest["draft_to_target"], self.vocab_size)
-        check_ids(tokens, self.vocab_size, "drafted token", np.where(w > -np.inf, 1, 0))
+            return Rows(tokens, None, None, _checked(rows, vocab), info)
+        decode = self._decoder()
+        try:
+            z, w = (
+                decode({k.partition(".")[2]: v[at] for k, v in tensors.items() if k.startswith(f"{side}.")})
+                for side, at in (("target", targets), ("draft", drafts))
+            )
+        except (IndexError, ValueError, TypeError) as error:
+            raise _BadRow(0, f"cannot be decoded as {self.manifest['encoding']}: {error}") from error
+        _each(z, lambda x: validate_logits(x, "target"))
+        _each(w, lambda x: validate_logits(x, "draft"))
+        w = widen(w, self.manifest["draft_to_target"], vocab)
+        drawn = np.take_along_axis(w, tokens[:, None], axis=-1) > -np.inf
+        _each(np.hstack([tokens[:, None], drawn]), _drawable)
         return Rows(tokens, z, w, None, info)
+
+    def _decoder(self) -> Any:
+        return ENCODINGS[self.manifest["encoding"]].decode
 
     def _info(self, i: int, block: int, rows: slice, tensors: dict[str, Any], b: int) -> dict[str, Any]:
         request, position = int(tensors["request"][b]), int(tensors["position"][b])
@@ -196,6 +214,34 @@ class Reader:
         }
 
 
+class _BadRow(DataError):
+    """What is wrong with one position of a block, counted from the block's first row."""
+
+    def __init__(self, at: int, message: str) -> None:
+        super().__init__(message)
+        self.at = at
+
+
+def _each(rows: Any, check: Callable[[Any], Any]) -> None:
+    """Apply `check` row by row, so that the first bad one is known. Raises _BadRow."""
+    for at, row in enumerate(rows):
+        try:
+            check(row[None])
+        except DataError as error:
+            raise _BadRow(at, f"position {at}: {_unplaced(str(error))}") from error
+
+
+def _unplaced(message: str) -> str:
+    """The gate speaks of the single row that it was given: its own place says nothing."""
+    return message.replace(" row 0,", "").replace(" row 0 ", " ").replace(" at position 0", "")
+
+
+def _drawable(row: Any) -> None:
+    ((token, possible),) = row
+    if not possible:
+        raise DataError(f"drafted token {token} has draft probability 0: not drawn from the declared q")
+
+
 _PLAIN = ("size", "tokens", "request", "position")
 
 
@@ -205,12 +251,14 @@ def _cause(error: DataError) -> str:
 
 
 def _checked(rows: Truncated, vocab_size: int) -> Truncated:
-    if (rows.ids >= vocab_size).any() or (rows.ids < -1).any():
-        raise DataError(f"a recorded token id is outside [0, {vocab_size})")
-    for name in ("p", "q", "p_tail", "q_tail", "p_cut", "q_cut"):
-        value = getattr(rows, name)
-        if (value < 0).any() or (value > 1 + 1e-6).any() or (name not in ("p", "q") and np.isnan(value).any()):
-            raise DataError(f"truncated {name} has a value outside [0, 1]")
+    """Raises _BadRow unless ids and masses are possible."""
+    for at, ids in enumerate(rows.ids):
+        if ((ids >= vocab_size) | (ids < -1)).any():
+            raise _BadRow(at, f"position {at}: a recorded token id is outside [0, {vocab_size})")
+        for name in ("p", "q", "p_tail", "q_tail", "p_cut", "q_cut"):
+            value = getattr(rows, name)[at]
+            if not (((value >= 0) & (value <= 1 + 1e-6)) | (name in ("p", "q") and np.isnan(value))).all():
+                raise _BadRow(at, f"position {at}: truncated {name} has a value outside [0, 1]")
     return rows
 
 
@@ -220,16 +268,18 @@ def widen(draft: Any, draft_to_target: list[int] | None, vocab_size: int) -> Any
         return draft
     ids = check_ids(np.asarray(draft_to_target), vocab_size, "draft_to_target")
     mass = np.zeros((len(draft), vocab_size))
-    np.add.at(mass, (slice(None), ids), np.exp(np.asarray(draft, dtype=np.float64)))
+    np.add.at(mass.T, ids, np.exp(np.asarray(draft, dtype=np.float64)).T)
     with np.errstate(divide="ignore"):
         return np.log(mass).astype(np.float32)
 
 
 def read(path: str | Path, *, strict: bool = True, **settings: Any) -> Reader:
-    """Open a recording (the directory `path`) as a re-iterable stream of blocks.
+    """Open a recording (a directory, or a plain .npz as `NpzReader` says) as a re-iterable stream of blocks.
 
     `settings` (temperature, top_k, top_p, min_p) replace the recorded request settings on both sides. Bad data: with
     `strict` the first bad row raises DataError naming file, row and cause; without, iteration goes on with the good
     rows and `reader.errors` lists the bad ones. A missing or broken manifest always raises.
     """
-    return Reader(Path(path), strict, settings)
+    from .foreign import NpzReader
+
+    return (NpzReader if Path(path).is_file() else Reader)(Path(path), strict, settings)

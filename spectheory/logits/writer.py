@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,19 @@ import numpy as np
 
 from ..arrays import log0
 from ..errors import DataError, UsageError
-from ..pmf import check_ids, softmax, validate_logits
+from ..pmf import check_ids, softmax, validate, validate_logits
 from ..protocols import Block, Truncated
 from . import manifest as manifests
-from .encoding import encoding, relative, stored
+from .encoding import encoding, stored
 
 ROUNDOFF = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 TEXT_TOP = 64  # token texts are kept for this many top tokens of each row
 SIDES = ("ids", "p", "q", "p_tail", "q_tail", "p_cut", "q_cut", "excess", "deficit")
+
+
+def roundoff_tv(z: Any, p: Any, dtype: str) -> Any:
+    """How far rounding logits `z` (n, V) to `dtype` can move their laws `p` in TV, (n,): to first order u sum p |z|."""
+    return ROUNDOFF[dtype] * np.where(p > 0, p * np.abs(np.where(p > 0, z, 0)), 0).sum(axis=-1)
 
 
 class Recorder:
@@ -45,9 +51,14 @@ class Recorder:
             self._continue(resume, fields)
         if self.manifest["encoding"] != "truncated":
             encoding(self.manifest["encoding"])
+        elif self.manifest["vocab_size"] is None:
+            raise UsageError("truncated rows do not show their vocabulary: pass vocab_size")
         if self.manifest["dtype_origin"] not in ROUNDOFF:
             raise UsageError(f"dtype_origin {self.manifest['dtype_origin']!r} is none of {', '.join(ROUNDOFF)}")
-        self.path.mkdir(parents=True, exist_ok=True)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DataError(f"{self.path}: cannot create it: {error.strerror}") from error
 
     def _continue(self, resume: bool, fields: dict[str, Any]) -> None:
         old = manifests.load(self.path)
@@ -139,8 +150,7 @@ class Recorder:
         name, p = self.manifest["encoding"], softmax(z)
         kept = softmax(stored(z, name))
         half = kept if name == "f16-rel" else softmax(stored(z, "f16-rel"))
-        # To first order a relative error u of each logit moves the law by at most sum p u |z| in TV.
-        floor = ROUNDOFF[self.manifest["dtype_origin"]] * np.where(p > 0, p * np.abs(np.where(p > 0, z, 0)), 0).sum(-1)
+        floor = roundoff_tv(z, p, self.manifest["dtype_origin"])
         return np.stack([abs(p - kept).sum(-1) / 2, abs(half - kept).sum(-1) / 2, floor], axis=1)
 
     def _name_tokens(self, tokens: Any, *sides: Any) -> None:
@@ -165,7 +175,7 @@ class Recorder:
                 manifest["shards"].append(self._write_shard(name))
             _summarise(manifest)
             if self.text:
-                text = json.dumps(self.text, ensure_ascii=False, separators=(",", ":"))
+                text = json.dumps(dict(sorted(self.text.items())), ensure_ascii=False, separators=(",", ":"))
                 manifests.replace(self.path / manifests.TEXTS, text.encode("utf-8", "replace"))
             manifests.save(self.path, manifest)
         except OSError as error:
@@ -223,45 +233,42 @@ def _summarise(manifest: dict[str, Any]) -> None:
     manifest["tv_floor"] = max(s["tv_floor"] for s in measured)
 
 
-def write(blocks: Iterable[Block], path: str | Path, **manifest: Any) -> None:
+def write(
+    blocks: Iterable[Block], path: str | Path, *, texts: Mapping[int, str] | None = None, **manifest: Any
+) -> None:
     """Write `blocks` as a recording in the new directory `path`; keyword arguments are manifest keys.
 
     Each block needs target `logits` or `p`, and `q`; or `truncated` rows. `info["request"]` and `info["position"]` are
-    kept. `encoding` is `f16-rel` unless given; blocks of truncated rows are stored as they are. Raises UsageError or
-    DataError; the blocks before a bad one stay on disk, in an unfinished recording.
+    kept; `texts` are token texts where known. `encoding` is `f16-rel` unless given; blocks of truncated rows are stored
+    as they are. Raises UsageError or DataError; the blocks before a bad one stay on disk, in an unfinished recording.
     """
     blocks = iter(blocks)
     first = next(blocks, None)
     if first is None:
         raise DataError(f"{path}: there are no blocks to write")
-    if first.truncated is not None:
-        manifest["encoding"], manifest["bonus"] = "truncated", False
-        if manifest.get("vocab_size") is None:
-            raise UsageError("truncated rows do not show their vocabulary: pass vocab_size")
-    else:
-        z, _ = _rows(first)
-        manifest.setdefault("bonus", len(z) == first.size + 1)
-    manifest.setdefault("block_size", first.size)
-    recorder, index = Recorder(path, **manifest), {}
+    recorder = Recorder(path, **{**_kind(first), **manifest})
+    recorder.text = {str(i): text for i, text in (texts or {}).items()}
     requests = recorder.manifest["requests"] = list(recorder.manifest["requests"])
-    known = len(requests)
-    index = {str(r["id"]): i for i, r in enumerate(requests[:known])}
+    index = {str(r["id"]): i for i, r in enumerate(requests)}
     try:
-        for number, block in enumerate(_chain(first, blocks)):
-            name = str(block.info.get("request", 0))
-            if name not in index:
-                index[name] = len(requests)
-                requests.append({"id": block.info.get("request", 0)})
-            _add(recorder, block, number, index[name])
+        for number, block in enumerate(chain([first], blocks)):
+            name = block.info.get("request", 0)
+            if str(name) not in index:
+                index[str(name)] = len(requests)
+                requests.append({"id": name})
+            _add(recorder, block, number, index[str(name)])
     except Exception:
         recorder._flush()
         raise
     recorder.close()
 
 
-def _chain(first: Block, rest: Iterable[Block]) -> Iterable[Block]:
-    yield first
-    yield from rest
+def _kind(first: Block) -> dict[str, Any]:
+    """What the first block tells of the recording."""
+    if first.truncated is not None:
+        return {"encoding": "truncated", "bonus": False, "block_size": first.size}
+    rows = first.logits if first.logits is not None else first.p
+    return {"bonus": rows is None or len(rows) == first.size + 1, "block_size": first.size}
 
 
 def _add(recorder: Recorder, block: Block, number: int, request: int) -> None:
@@ -279,8 +286,5 @@ def _rows(block: Block) -> tuple[Any, Any]:
     """Target and draft logits of a block; log laws where only the laws are there."""
     if (block.p is None and block.logits is None) or block.q is None:
         raise DataError("a block needs target logits or p, and q, to be written")
-    target = block.logits if block.logits is not None else log0(np.asarray(block.p, dtype=np.float64))
-    return np.asarray(target), log0(np.asarray(block.q, dtype=np.float64))
-
-
-__all__ = ["Recorder", "relative", "write"]
+    target = block.logits if block.logits is not None else log0(validate(block.p, "p"))
+    return np.asarray(target), log0(validate(block.q, "q"))

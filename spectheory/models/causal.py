@@ -124,7 +124,11 @@ class CausalPair:
 
 
 def load_pair(target: str, draft: str, device: str = "cpu", prompt: Sequence[int] = ()) -> CausalPair:
-    """Load a pair: `target` as `load_model` takes it; `draft` likewise, or made from the target as `make_draft` does."""
+    """Load a pair: `target` as `load_model` takes it; `draft` likewise, or made from the target as `make_draft` does.
+
+    Raises UsageError for a device that torch does not have here, DataError for different vocabularies.
+    """
+    check_device(device)
     model = load_model(target)
     return CausalPair(model, make_draft(model, draft) if is_recipe(draft) else load_model(draft), device, prompt)
 
@@ -134,16 +138,24 @@ def load_model(name: str) -> Any:
 
     Never downloads. Raises UsageError if nothing is there, DataError if it cannot be loaded.
     """
-    from transformers import AutoModelForCausalLM
-
-    return _load(AutoModelForCausalLM, name, dtype="float32")
+    return _load("AutoModelForCausalLM", name, dtype="float32")
 
 
 def load_tokenizer(name: str) -> Any:
     """The tokenizer that belongs to `load_model(name)`. Raises as it."""
-    from transformers import AutoTokenizer
+    return _load("AutoTokenizer", name)
 
-    return _load(AutoTokenizer, name)
+
+def check_device(device: str) -> None:
+    """Raises UsageError unless torch can put a tensor there."""
+    try:
+        import torch
+
+        torch.zeros(1, device=device)
+    except ImportError as error:
+        raise UsageError("this needs torch and transformers: install the extra `extract`") from error
+    except Exception as error:  # torch raises anything, also AssertionError, for a device it was not built for
+        raise UsageError(f"device {device!r} is not available: {str(error).splitlines()[0]}") from error
 
 
 def locate(name: str) -> tuple[Path, str | None]:
@@ -164,14 +176,20 @@ def locate(name: str) -> tuple[Path, str | None]:
     return path, None if (path / "config.json").exists() else files[0]
 
 
-def _load(auto: Any, name: str, **options: Any) -> Any:
+def _load(auto: str, name: str, **options: Any) -> Any:
     directory, gguf = locate(name)
     if gguf is not None:
         options["gguf_file"] = gguf
     with _quiet():
         try:
-            return auto.from_pretrained(str(directory), local_files_only=True, **options)
-        except (OSError, ValueError, KeyError) as error:
+            import transformers
+
+            return getattr(transformers, auto).from_pretrained(str(directory), local_files_only=True, **options)
+        except ImportError as error:
+            raise UsageError(
+                f"loading {name} needs the extra `extract`: {str(error).strip().splitlines()[0]}"
+            ) from error
+        except Exception as error:  # a broken file can raise anything in there
             reason = str(error).strip().splitlines() or [type(error).__name__]
             raise DataError(f"{directory / (gguf or '')}: cannot load it: {reason[0]}") from error
 
@@ -212,13 +230,19 @@ def _twin(model: Any) -> Any:
     return copy.deepcopy(model, {id(t): t for t in chain(model.parameters(), model.buffers())})
 
 
+def _layers(model: Any) -> Any:
+    layers = getattr(getattr(model, "model", None), "layers", None)
+    if layers is None or not hasattr(layers[0], "self_attn"):
+        raise UsageError(f"{type(model).__name__} has no model.layers with self_attn: a draft cannot be made from it")
+    return layers
+
+
 def _skip(model: Any, skipped: Sequence[int]) -> Any:
-    twin = _twin(model)
-    layers = twin.model.layers
+    twin, layers = _twin(model), _layers(model)
     bad = [i for i in skipped if not 0 <= i < len(layers)]
     if bad or len(set(skipped)) >= len(layers):
         raise UsageError(f"the target has layers 0 to {len(layers) - 1}; cannot skip {bad or skipped}")
-    twin.model.layers = type(layers)(layer for i, layer in enumerate(layers) if i not in skipped)
+    twin.model.layers = type(layers)(layer for i, layer in enumerate(twin.model.layers) if i not in skipped)
     for i, layer in enumerate(twin.model.layers):
         layer.self_attn.layer_idx = i  # its slot in the key-value cache
     twin.config.num_hidden_layers = len(twin.model.layers)
@@ -230,6 +254,7 @@ def _round_to_nearest(model: Any, bits: int, group: int) -> Any:
 
     if not 1 <= bits <= 16 or group < 1:
         raise UsageError(f"rtn takes 1 to 16 bits and a group >= 1, not {bits},{group}")
+    _layers(model)
     twin = _twin(model)
     for module in twin.model.layers.modules():
         if isinstance(module, torch.nn.Linear):

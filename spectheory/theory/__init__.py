@@ -6,7 +6,22 @@ from importlib import import_module
 from typing import Any
 
 # The files that register claims; `load` imports them all, in this order.
-FAMILIES = ("standard", "nsd", "lenience", "sequence", "lower", "composition", "efficiency")
+FAMILIES = (
+    "standard",
+    "nsd",
+    "lenience",
+    "lossy",
+    "sequence",
+    "lower",
+    "composition",
+    "asd",
+    "asd_request",
+    "ersd",
+    "race_entropy",
+    "multidraft",
+    "trees",
+    "efficiency",
+)
 
 
 def load() -> None:

@@ -16,10 +16,20 @@ from .token import TokenRule
 RULES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "standard": ("standard", "Standard", {}),
     "nsd": ("nucleus", "Nucleus", {"top_p": 0.8}),
+    "asd": ("regret_budget", "RegretBudget", {"budget": 8.0, "gate": 0.25, "cap": 2, "variant": "suffix"}),
     "lenience": ("lenience", "Lenience", {"lenience": 0.5}),
     "resample-target": ("resample_target", "ResampleTarget", {}),
     "sample-and-match": ("sample_and_match", "SampleAndMatch", {}),
     "block": ("block", "BlockVerification", {}),
+    "ensemble": ("ensemble", "Ensemble", {"weight": 0.5}),
+    "slack": ("slack", "AdditiveSlack", {"tolerance": 0.3}),
+    "mentored": ("mentored", "Mentored", {"alpha": 0.5}),
+    "typical": ("typical", "Typical", {"epsilon": 0.09, "delta": 0.3}),
+    "fuzzy": ("fuzzy", "Fuzzy", {"threshold": 0.3}),
+    "thresholds": ("thresholds", "Thresholds", {"single": 0.9, "acc": 0.5}),
+    "cactus": ("cactus", "Cactus", {"budget": 0.1}),
+    "constant": ("constant", "Constant", {"rate": 0.7}),
+    "ersd": ("exponential_race", "ExponentialRace", {}),
 }
 
 

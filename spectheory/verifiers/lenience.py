@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import ClassVar, Literal
 
 from ..arrays import Array, align
 from ..errors import UsageError
 from ..pmf import residual
-from .token import TokenRule, capped_ratio
+from .token import Sweep, TokenRule, capped_ratio
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class Lenience(TokenRule):
 
     lenience: float | Fraction
     correction_law: Literal["standard", "scaled"] = "standard"
+    SWEEP: ClassVar[Sweep] = ("lenience", (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.85, 1.0))
 
     def __post_init__(self) -> None:
         if not 0 < self.lenience <= 1:

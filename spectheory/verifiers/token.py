@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..arrays import Array, align, maximum, to_law, total, where, zeros_like
+from ..arrays import Array, align, maximum, to_law, to_numpy, total, where, zeros_like
 from ..errors import CostError, DataError
 from ..pmf import check_ids
 from ..pmf import residual as standard_residual
@@ -15,6 +15,8 @@ from ..protocols import Block, Coins, TokenVerifier, Verdict, depends_on_rejecte
 
 # Without a closed-form correction each possible rejected token costs one residual: V residuals of V tokens.
 CORRECTION_CAP = 4096
+# The joint law of drafted and emitted token is V^2 numbers, and up to V^4 operations.
+JOINT_CAP = 64
 # A rule's class attribute SWEEP: the parameter that trades deviation for acceptance, and the values an audit tries.
 Sweep = tuple[str, tuple[float, ...]]
 
@@ -177,6 +179,10 @@ def laws_of(block: Block) -> tuple[Array, Array]:
         raise DataError(
             f"a block of K = {block.size} drafts needs p (K+1, V) and q (K, V), not {p.shape} and {q.shape}"
         )
+    for name, law in (("p", p), ("q", q)):
+        if bool((law != law).any()):
+            row, token = (int(i) for i in np.argwhere(to_numpy(law != law))[0])
+            raise DataError(f"{name} is NaN in row {row} at token {token}")
     check_ids(block.tokens, p.shape[1], "drafted token", q)
     return p, q
 

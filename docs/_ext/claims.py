@@ -1,0 +1,175 @@
+"""Theorem blocks written by the register, with the status that the last run of the ledger gave each claim.
+
+In a page's Markdown, a fence "```{claim} N1" becomes the block of claim N1, and the role {claim}`N1` a link to it.
+Claims of a theory file that its page does not place follow at the page's end. "```{claim-table}" becomes the table of all.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from ledger_run import Outcome, outcomes
+
+from spectheory import CheckResult, ledger
+from spectheory.theory.registry import Theorem, theorems
+
+BIBLIOGRAPHY = Path(__file__).parents[1] / "refs.bib"
+PAGES = {"S": "standard", "N": "nsd", "L": "lenience", "V": "lossy", "Q": "sequence", "A": "asd", "E": "ersd"}
+READS = {"=": "equals", "<=": "is at most", ">=": "is at least"}
+FENCE = re.compile(r"^```\{claim\} (\S+)\n```$", re.MULTILINE)
+ROLE = re.compile(r"\{claim\}`([^`]+)`")
+TABLE = re.compile(r"^```\{claim-table\}\n```$", re.MULTILINE)
+
+
+def page(claim: Theorem) -> str:
+    """The theory page of a claim, by its family: `nsd`."""
+    return PAGES[claim.family]
+
+
+def slug(id: str) -> str:
+    return "claim-" + re.sub(r"[^a-z0-9]+", "-", id.lower())
+
+
+def plain(text: str) -> str:
+    """Plain text of the register as Markdown: what would be markup is escaped, formulas in $...$ are left alone."""
+    pieces = re.split(r"(\$[^$]+\$)", text)
+    return "".join(x if i % 2 else re.sub(r"([\\*_<>|~^`\[\]{}])", r"\\\1", x) for i, x in enumerate(pieces))
+
+
+def cited(source: str) -> str:
+    """The register's source with every arXiv number that the bibliography knows turned into a citation."""
+    known = set(re.findall(r"^@\w+\{([^,]+),", BIBLIOGRAPHY.read_text(encoding="utf-8"), re.MULTILINE))
+    number = re.compile(r"(?:arXiv:)?(\d{4}\.\d{4,5})(?:v\d+)?")
+    return number.sub(lambda m: f"{{cite:p}}`{m[1]}`" if m[1] in known else m[0], plain(source))
+
+
+def readable(witness: str) -> str:
+    """An instance on one line, as code."""
+    return "`" + " ".join(witness.split()).replace("`", "'") + "`"
+
+
+def tried(run: CheckResult) -> str:
+    """What a run tried: searched instances, and the fixed ones beside them."""
+    fixed = [(run.golden, "published"), (run.families, "synthetic"), (run.recorded, "recorded")]
+    beside = ", ".join(f"{n} {word}" for n, word in fixed if n)
+    return f"{run.examples} searched instances (seed {run.seed})" + (f" and {beside} ones" if beside else "")
+
+
+def status(claim: Theorem, outcome: Outcome | None) -> tuple[str, str]:
+    """(word, sentence) of what the last run found: the word is held, refuted, failed, reported or unchecked."""
+    if outcome is None:
+        return ("reported", "no claim") if claim.status == "report" else ("unchecked", "no check is registered")
+    run = outcome.result
+    if not run.ok:
+        cause = run.error or ("no violation was found" if claim.status == "false" else f"worst gap {run.worst:.3g}")
+        where = f", on {readable(run.witness)}" if run.witness else ""
+        return "failed", f"{plain(cause)}{where}; {tried(run)}"
+    if claim.status == "false":
+        return "refuted", f"violated by {readable(run.witness)}, the smallest instance reached; {tried(run)}"
+    return "held", f"on {tried(run)}"
+
+
+def mutation(claim: Theorem, outcome: Outcome) -> str:
+    """What became of the claim's wrong formula: a check that cannot fail is a defect, and is said to be one."""
+    if outcome.mutated.ok:
+        return "**not noticed: this check is defective**"
+    if claim.status == "false":
+        return "the formula that replaces it is not violated"
+    return f"caught, by {readable(outcome.mutated.witness)}"
+
+
+def check_source(claim: Theorem) -> str:
+    """The lines of the ledger that declare how the claim is checked, or nothing if they are not written as one call."""
+    for name in ledger.checks.FAMILIES:
+        path = Path(str(import_module(f"spectheory.ledger.{name}").__file__))
+        text = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+                called = getattr(node.func, "id", getattr(node.func, "attr", ""))
+                if called == "check" and node.args[0].value == claim.id:
+                    return ast.get_source_segment(text, node) or ""
+    return ""
+
+
+def block(claim: Theorem, outcome: Outcome | None) -> str:
+    """The Markdown of one claim."""
+    kind = {"false": "conjecture", "report": "observation"}.get(claim.status, "theorem")
+    word, sentence = status(claim, outcome)
+    function = f"{claim.closed_form.__module__}.{claim.closed_form.__qualname__}"
+    lines = [
+        f"({slug(claim.id)})=",
+        f"````{{prf:{kind}}} {claim.id}",
+        f":label: block-{slug(claim.id)}",
+        ":nonumber:",
+        "",
+        "$$",
+        claim.statement,
+        "$$",
+        "",
+        f"- Hypotheses: {plain(claim.hypotheses)}",
+        f"- Source: {cited(claim.source)}",
+        f"- Computed by: {{py:func}}`{function}`; the second route {READS[claim.relation]} it",
+        f"- Last run: [{word}]{{.claim-{word}}}, {sentence}",
+    ]
+    if claim.status == "false":
+        lines += [f"- Counterexample: {plain(claim.counterexample)}", f"- What holds: {plain(claim.replacement)}"]
+    if outcome is not None:
+        lines.append(f"- Wrong formula in its place: {mutation(claim, outcome)}")
+    source = check_source(claim)
+    if source:
+        lines += ["", ":::{admonition} How it is checked", ":collapsible: closed", "```python", source, "```", ":::"]
+    return "\n".join([*lines, "````", ""])
+
+
+def table(found: Mapping[str, Outcome]) -> str:
+    """All claims, a row each."""
+    rows = ["| claim | statement | last run | page |", "|---|---|---|---|"]
+    for claim in theorems().values():
+        word, _ = status(claim, found.get(claim.id))
+        link = f"[{claim.id}](#{slug(claim.id)})"
+        statement = " ".join(claim.statement.replace(r"\|", r"\Vert ").replace("|", r"\vert ").split())
+        rows.append(f"| {link} | ${statement}$ | [{word}]{{.claim-{word}}} | {page(claim)} |")
+    return "\n".join(rows)
+
+
+def expand(name: str, text: str, found: Mapping[str, Outcome]) -> str:
+    """The page `name` (say theory/nsd) with its claims filled in. Raises KeyError for a claim nobody registered."""
+    known = theorems()
+    placed = set(FENCE.findall(text))
+    text = FENCE.sub(lambda m: block(known[m[1]], found.get(m[1])), text)
+    text = ROLE.sub(lambda m: f"[{known[m[1]].id}](#{slug(m[1])})", text)
+    text = TABLE.sub(lambda m: table(found), text)
+    if name.startswith("theory/"):
+        left = [c for c in known.values() if f"theory/{page(c)}" == name and c.id not in placed]
+        if left:
+            heading = "## The claims as the ledger states and checks them" if not placed else "## Further claims"
+            text += "\n\n" + "\n".join([heading, "", *(block(c, found.get(c.id)) for c in left)])
+    return text
+
+
+def _start(app: Any) -> None:
+    ledger.load()
+    app.claim_outcomes = outcomes(Path(app.outdir).parent / "ledger.json", app.config.claims_examples)
+
+
+def _read(app: Any, name: str, source: list[str]) -> None:
+    if not name.startswith("tutorials/0"):
+        source[0] = expand(name, source[0], app.claim_outcomes)
+
+
+def _always(app: Any, env: Any, added: set[str], changed: set[str], removed: set[str]) -> list[str]:
+    """Pages that show a status are read again at every build."""
+    return [name for name in env.found_docs if name.startswith("theory/")]
+
+
+def setup(app: Any) -> dict[str, bool]:
+    app.add_config_value("claims_examples", 100, "env")
+    app.connect("builder-inited", _start)
+    app.connect("source-read", _read)
+    app.connect("env-get-outdated", _always)
+    return {"parallel_read_safe": False}

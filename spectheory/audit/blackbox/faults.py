@@ -1,0 +1,100 @@
+"""Which known fault is it? The one whose exact law fits the counts of every test, and fits them best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...errors import CostError, DataError
+from ...exact import block_law, output_law
+from ...montecarlo.multinomial import deviation_interval
+from ...protocols import supports
+from ...verifiers.broken import specimens
+from ...verifiers.token import drafted
+from .plan import Trial
+from .scenario import Scenario
+from .specimens import JOINT_FAULTS, STALE_BONUS
+
+# Two faults whose likelihoods differ by less than a factor of 1,000 are both named.
+CLEAR = float(np.log(1000.0))
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fault that fits: `behind` is the log-likelihood lost against the best fit (0 for the best), in nats.
+
+    `evidence` names, for the test that shows the fault best, TV from the target and TV from the fault's exact law.
+    """
+
+    fault: str
+    behind: float
+    tests: int
+    evidence: str
+
+
+def name_faults(trials: list[Trial], counts: Mapping[str, Any]) -> list[Fit]:
+    """The faults that no test rejects, best first, down to those clearly less likely. Empty if none fits."""
+    fits = []
+    for fault, rule in candidates():
+        scored = _score(rule, trials, counts)
+        if scored is not None:
+            fits.append((scored, fault))
+    if not fits:
+        return []
+    best = max(score for (score, _, _), _ in fits)
+    named = [Fit(fault, best - s, tests, evidence) for (s, tests, evidence), fault in fits if best - s < CLEAR]
+    return sorted(named, key=lambda f: f.behind)
+
+
+def candidates() -> list[tuple[str, Any]]:
+    """(fault, rule) of every known fault whose law exists on any pair; one tied to its own pair is left out."""
+    wrong = [s for s in specimens().values() if not s.lossless and not hasattr(s.rule, "law")]
+    joint = [*JOINT_FAULTS.values(), STALE_BONUS]
+    return list({**{s.fault: s.rule for s in wrong}, **{fault: rule for rule, fault in joint}}.items())
+
+
+def law_under(rule: Any, scenario: Scenario) -> Any:
+    """Exact law (N,) of a scenario's counts under `rule`; None where it cannot be had exactly."""
+    model = scenario.model
+    p, q = model.target[model.initial], model.draft[model.initial]
+    if scenario.kind == "drafts":
+        return np.asarray(drafted(rule, p, q))
+    try:
+        if scenario.kind == "calls" or scenario.length == 1:
+            law = np.asarray(output_law(rule, p, q))
+            return np.outer(law, law).ravel() if scenario.kind == "calls" else law
+        if getattr(rule, "joint", None) is not None or "outcomes" not in supports(rule):
+            return None  # shared randomness: `outcomes` would describe a block with independent coins
+        law = np.asarray(block_law(rule, model, block_size=scenario.block).tokens)
+        return law.sum(axis=tuple(range(scenario.length, law.ndim))).ravel()
+    except (CostError, DataError):
+        return None
+
+
+def _score(rule: Any, trials: list[Trial], counts: Mapping[str, Any]) -> tuple[float, int, str] | None:
+    """(log-likelihood against the target's, tests compared, evidence), or None if some test rejects the fault."""
+    score, compared, shown = 0.0, 0, (0.0, "")
+    for trial in trials:
+        seen = np.asarray(counts.get(trial.scenario.name, ()))
+        if not seen.sum():
+            continue
+        law, null = law_under(rule, trial.scenario), trial.scenario.law()
+        if law is None:
+            continue
+        if deviation_interval(seen, law, trial.design.alpha, trial.design.method).rejected:
+            return None
+        hit = seen > 0
+        # a cell that the target cannot fill speaks for the fault, but is scored as if it were merely very rare
+        score += float((seen[hit] * (np.log(law[hit]) - np.log(np.maximum(null[hit], 1e-12)))).sum())
+        compared += 1
+        tv = 0.5 * float(abs(seen / seen.sum() - null).sum())
+        if tv >= shown[0]:
+            own = 0.5 * float(abs(seen / seen.sum() - law).sum())
+            shown = (
+                tv,
+                f"{trial.scenario.name}: observed TV {tv:.4f} from the target, {own:.4f} from this fault's exact law",
+            )
+    return (score, compared, shown[1]) if compared else None
