@@ -25,7 +25,7 @@ from .source import Source, open_source
 
 # Paths of the estimate: they cost little here, as all rows are one context.
 PATHS = 4096
-SHOWN = ("coupling", "union", "uniform", "pinsker", "bretagnolle_huber", "hellinger", "composition")
+SHOWN = ("coupling", "union", "uniform", "pinsker", "bretagnolle_huber", "hellinger", "composition", "joint")
 MEANING = (
     "contexts: each token meets one of the recorded rows, drawn at random whatever was generated before. Exact for that "
     "process; a text whose contexts follow from its own tokens can drift more or less (docs/theory/sequence.md)."

@@ -14,6 +14,7 @@ FAMILIES = (
     "sequence",
     "lower",
     "composition",
+    "joint",
     "asd",
     "asd_request",
     "ersd",
