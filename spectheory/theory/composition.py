@@ -295,7 +295,7 @@ def _window(splits: list[tuple[_Split, int]], mesh: float, tail: float) -> tuple
             f"the mesh {mesh:.3g} takes {high - low + 1} bins, above MESH_CAP = {MESH_CAP}: "
             "the error budget is below the floor of the method"
         )
-    return low, max(low, high), tail * ((low > ends[0]) + (high < ends[1]))
+    return low, max(low, high), tail * (int(low > ends[0]) + int(high < ends[1]))
 
 
 def _variance(x: _Split) -> float:

@@ -84,7 +84,7 @@ def _at_mesh(c: Chain, values: Array, mesh: float, tail: float, infinite: float)
     gap = _gap([(worst, c.length)], bins, s)
     # each step adds at most a relative error of a few ulp a frequency; Cauchy-Schwarz over n bins
     floor = math.sqrt(n) * 8 * EPS * math.log2(n + 1) * (c.length + 1) + c.length * 1e-13
-    return value - gap - lost - floor, value + lost + floor
+    return float(value - gap - lost - floor), float(value + lost + floor)
 
 
 def _pieces(c: Chain, values: Array, mesh: float) -> dict[tuple[int, int], tuple[_Split, _Split]]:
@@ -116,7 +116,7 @@ def _window(steps: list[_Split], length: int, tail: float) -> tuple[int, int, fl
             log_mgf = length * max([0.0, *(_log_mgf(x, sign * scale) for x in steps)])
             bound = math.ceil((log_mgf - math.log(tail)) / scale)
             low, high = (low, min(high, bound)) if sign > 0 else (max(low, -bound), high)
-    return low, max(low, high), tail * ((low > length * ends[0]) + (high < length * ends[1]))
+    return low, max(low, high), tail * (int(low > length * ends[0]) + int(high < length * ends[1]))
 
 
 def _forward(c: Chain, pieces: dict[tuple[int, int], tuple[_Split, _Split]], n: int) -> Array:
