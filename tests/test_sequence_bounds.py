@@ -16,7 +16,7 @@ from spectheory import exact, models
 from spectheory.errors import CostError, UsageError
 from spectheory.ledger.sequence import BONUS_WITNESS
 from spectheory.testing import TableRule, engines
-from spectheory.theory import chain, efficiency, lower, sequence
+from spectheory.theory import chain, efficiency, joint, lower, sequence
 from spectheory.theory.bounds import sequence_bounds
 from spectheory.verifiers import Nucleus, Standard
 from spectheory.verifiers.block import BlockVerification
@@ -27,7 +27,7 @@ MARKOV = models.Tabular(
 )
 NSD = Nucleus(0.8)
 UPPER = ("coupling", "union", "union_target", "uniform", "pinsker", "bretagnolle_huber", "pinsker_reverse")
-UPPER += ("bretagnolle_huber_reverse", "hellinger", "composition", "best")
+UPPER += ("bretagnolle_huber_reverse", "hellinger", "composition", "joint", "best")
 LOWER = ("lower_marginal", "lower_count", "lower_moments", "hellinger", "best")
 
 
@@ -82,6 +82,8 @@ def test_every_bound_holds_and_none_is_out_of_order(engine):
     coupling = found["coupling"].upper
     for name in ("union", "union_target", "uniform"):
         assert coupling <= found[name].upper + 1e-12, name
+    for name in UPPER:  # all of them bound the joint law of tokens and positions, whose TV this is within 1e-4
+        assert found["joint"].upper <= found[name].upper + 1e-4 or name == "best", name
     if block_size >= length:
         assert sequence.kl_chain(chain.chain(rule, model, length=length, block_size=block_size)) == pytest.approx(
             exact.sequence_kl(rule, model, length=length, block_size=block_size)[1], abs=1e-9
@@ -105,6 +107,31 @@ def test_composition_is_two_sided_without_bonus_steps_and_may_lose_with_them():
     assert found["composition"].upper == pytest.approx(0.33, abs=1e-4)  # the exact value is 0.3
     assert found["union"].upper == pytest.approx(0.3, abs=1e-12)
     assert found["best"].upper == pytest.approx(0.3, abs=1e-12)
+
+
+def joint_reference(c, t=0, context=None, j=0, ours=1.0, theirs=1.0):
+    """TV of the joint laws over (tokens, j) by recursion over both."""
+    context = c.initial if context is None else context
+    if t == c.length:
+        return max(ours - theirs, 0.0)
+    total = 0.0
+    for x in range(c.p.shape[1]):
+        to, p, out = c.successors[context, x], c.p[context, x], c.out[context, x]
+        if j == c.block_size:
+            total += joint_reference(c, t + 1, to, 0, ours * p, theirs * p)
+        elif out > 0:
+            for following, mass in ((j + 1, c.accepted[context, x]), (0, c.corrected[context, x])):
+                total += joint_reference(c, t + 1, to, following, ours * mass, theirs * p * mass / out)
+    return total
+
+
+@settings(max_examples=40)
+@given(engines(max_length=3))
+def test_joint_composition_is_the_deviation_of_the_joint_laws(engine):
+    rule, model, length, block_size = engine
+    made = chain.chain(rule, model, length=length, block_size=block_size)
+    true = joint_reference(made)
+    assert true - 1e-12 <= joint.joint_tv(made, 1e-5).upper <= true + 1e-5
 
 
 def test_the_lower_hellinger_side_needs_no_bonus():

@@ -23,7 +23,7 @@ MODELS = {
 }
 
 
-UPPER = ("coupling", "union", "union_target", "uniform", "pinsker", "bretagnolle_huber", "hellinger", "composition")
+UPPER = ("coupling", "union", "uniform", "pinsker", "bretagnolle_huber", "hellinger", "composition", "joint")
 
 
 def curve(name: str, lengths: list[int], exact: bool, config: dict[str, Any]) -> dict[str, Any]:

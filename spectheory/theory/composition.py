@@ -20,12 +20,27 @@ from ..arrays import Array, to_float
 from ..errors import DataError, PrecisionError, UsageError
 from ..pmf import total_variation, validate
 from ..results import Interval
+from .chain import Chain
 from .registry import theorem
 
 EPS = float(np.finfo(float).eps)
 MESH_CAP = 2**24  # bins of the composed law
 DIGITS = 13  # decimals kept of a log-ratio: equal ones are merged
 SNAP = 1e-11  # in units of the mesh: atoms this close to it are put on it
+
+
+def _log_ratio(a: Array, b: Array) -> Array:
+    """ln(a / b) of positive a, b; log1p keeps the digits of ratios near 1."""
+    near = abs(a - b) < 0.5 * b
+    return np.where(near, np.log1p((a - b) / b), np.log(a) - np.log(b))
+
+
+def log_ratios(c: Chain) -> Array:
+    """ln(p~ / p) by context and token, (S, V): infinite where one of them is 0, NaN where both are."""
+    out = np.where(c.out > 0, np.inf, np.where(c.p > 0, -np.inf, np.nan))
+    both = (c.out > 0) & (c.p > 0)
+    out[both] = np.round(_log_ratio(c.out[both], c.p[both]), DIGITS)
+    return out
 
 
 @dataclass(frozen=True)
@@ -41,8 +56,7 @@ def log_ratio_law(p_tilde: Array, p: Array) -> LogRatioLaw:
     """The law of ln(p~(x) / p(x)), x ~ p~, of one step pair (V,), in nats; values equal to 13 decimals merged."""
     both = (p_tilde > 0) & (p > 0)
     a, b = p_tilde[both], p[both]
-    near = abs(a - b) < 0.5 * b  # log1p keeps the digits of ratios near 1
-    values = np.where(near, np.log1p((a - b) / b), np.log(a) - np.log(b))
+    values = _log_ratio(a, b)
     values, at = np.unique(np.round(values, DIGITS), return_inverse=True)
     return LogRatioLaw(values, np.bincount(at, a, minlength=len(values)), float(p_tilde[(p == 0)].sum()))
 
@@ -281,7 +295,7 @@ def _window(splits: list[tuple[_Split, int]], mesh: float, tail: float) -> tuple
             f"the mesh {mesh:.3g} takes {high - low + 1} bins, above MESH_CAP = {MESH_CAP}: "
             "the error budget is below the floor of the method"
         )
-    return low, max(low, high), tail * ((low > ends[0]) + (high < ends[1]))
+    return low, max(low, high), tail * (int(low > ends[0]) + int(high < ends[1]))
 
 
 def _variance(x: _Split) -> float:
