@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -68,7 +69,14 @@ def test_nothing_to_audit():
 
 def test_rows_are_the_exact_engine_row_by_row():
     blocks = make_blocks()
-    for rule in (Standard(), Nucleus(0.8), Plain(0.8), example("lenience"), example("sample-and-match"), example("cactus")):
+    for rule in (
+        Standard(),
+        Nucleus(0.8),
+        Plain(0.8),
+        example("lenience"),
+        example("sample-and-match"),
+        example("cactus"),
+    ):
         rows = audit.run(rule, blocks).rows
         at = 0
         for block in blocks:
@@ -98,7 +106,9 @@ def test_fused_and_generic_paths_agree():
         if name in ("gained", "lost", "deviation_min", "deviation_max"):
             continue
         other = theirs.rows[name]
-        assert (column == other).all() if column.dtype.kind not in "f" else column == pytest.approx(other, abs=1e-9), name
+        assert (column == other).all() if column.dtype.kind not in "f" else column == pytest.approx(other, abs=1e-9), (
+            name
+        )
 
 
 def test_sweep_is_the_rule_at_each_value():
@@ -114,7 +124,7 @@ def test_rounding_band_holds_every_law_within_it():
     rng, floor = np.random.default_rng(3), 2e-3
 
     class Source(list):
-        manifest = {"tv_floor": floor}
+        manifest = MappingProxyType({"tv_floor": floor})
 
     blocks = make_blocks(4, 200, 4)
     rows = audit.run(Nucleus(0.9), Source(blocks)).rows
@@ -166,7 +176,12 @@ def test_truncated_rows_give_certified_intervals():
 
 
 def test_expected_tokens_by_enumeration_of_the_coins():
-    for accept, ends in [([0.5], None), ([0.5, 0.25, 1.0], None), ([0.5, 0.25, 0.5], [False, True, False]), ([0.3], [True])]:
+    for accept, ends in [
+        ([0.5], None),
+        ([0.5, 0.25, 1.0], None),
+        ([0.5, 0.25, 0.5], [False, True, False]),
+        ([0.3], [True]),
+    ]:
         expected = 0.0
         for pattern in range(2 ** len(accept)):
             coins = [bool(pattern >> i & 1) for i in range(len(accept))]
@@ -192,7 +207,7 @@ def test_rows_behind_an_end_of_text_are_counted_apart():
     p, q = np.full((5, 4), 0.25), np.array([[0.7, 0.1, 0.1, 0.1]] * 4)
 
     class Source(list):
-        manifest = {"eos_ids": [2]}
+        manifest = MappingProxyType({"eos_ids": [2]})
 
     summary = audit.run(Standard(), Source([Block([0, 2, 1, 1], p, q)])).summary
     assert summary["after_eos"]["rows_behind_eos"] == 2
@@ -236,7 +251,8 @@ def test_drafts_from_another_law_are_found():
     assert audit.exit_code(report) == 4
     rng = np.random.default_rng(0)
     sharp = [
-        Block(np.array([rng.choice(60, p=pmf.softmax(np.log(row), 0.6)) for row in b.q]), b.p, b.q) for b in make_blocks(300)
+        Block(np.array([rng.choice(60, p=pmf.softmax(np.log(row), 0.6)) for row in b.q]), b.p, b.q)
+        for b in make_blocks(300)
     ]
     assert audit.run(Standard(), sharp, sweep=False).summary["drafts_follow_q"]["refuted"]
 
@@ -250,7 +266,7 @@ def test_contract_statistic_is_kolmogorovs():
 
 def test_greedy_recordings_are_audited_under_the_law_really_drafted_from():
     class Source(list):
-        manifest = {"draft_mode": "greedy"}
+        manifest = MappingProxyType({"draft_mode": "greedy"})
 
     blocks = [Block(b.q.argmax(-1), b.p, b.q) for b in make_blocks(6)]
     report = audit.run(example("sample-and-match"), Source(blocks))
@@ -445,7 +461,9 @@ def test_bad_blocks_are_named_and_the_good_ones_reported():
     report = audit.run(Nucleus(0.9), [good[0], nan, good[1], wrong, undrawn, short, Block([1]), good[2]])
     causes = [e["cause"] for e in report.errors]
     assert len(causes) == 5
-    for cause, expected in zip(causes, ["NaN", "outside [0, 60)", "draft probability 0", "K = 3 drafts need", "no laws"]):
+    for cause, expected in zip(
+        causes, ["NaN", "outside [0, 60)", "draft probability 0", "K = 3 drafts need", "no laws"]
+    ):
         assert expected in cause
     assert report.summary["blocks"] == 3
     assert report.summary["deviation"]["on_data"] == audit.run(Nucleus(0.9), good[:3]).summary["deviation"]["on_data"]
