@@ -15,10 +15,11 @@ from typing import Any
 
 from ledger_run import Outcome, outcomes
 
-from spectheory import ledger
+from spectheory import CheckResult, ledger
 from spectheory.theory.registry import Theorem, theorems
 
-PAGES = {"S": "standard", "N": "nsd", "L": "lenience", "Q": "sequence", "A": "asd", "E": "ersd"}
+BIBLIOGRAPHY = Path(__file__).parents[1] / "refs.bib"
+PAGES = {"S": "standard", "N": "nsd", "L": "lenience", "V": "lossy", "Q": "sequence", "A": "asd", "E": "ersd"}
 READS = {"=": "equals", "<=": "is at most", ">=": "is at least"}
 FENCE = re.compile(r"^```\{claim\} (\S+)\n```$", re.MULTILINE)
 ROLE = re.compile(r"\{claim\}`([^`]+)`")
@@ -41,30 +42,36 @@ def plain(text: str) -> str:
 
 
 def cited(source: str) -> str:
-    """The register's source with every arXiv number turned into a citation."""
-    return re.sub(r"(?:arXiv:)?(\d{4}\.\d{4,5})(?:v\d+)?", r"{cite:p}`\1`", plain(source))
+    """The register's source with every arXiv number that the bibliography knows turned into a citation."""
+    known = set(re.findall(r"^@\w+\{([^,]+),", BIBLIOGRAPHY.read_text(encoding="utf-8"), re.MULTILINE))
+    number = re.compile(r"(?:arXiv:)?(\d{4}\.\d{4,5})(?:v\d+)?")
+    return number.sub(lambda m: f"{{cite:p}}`{m[1]}`" if m[1] in known else m[0], plain(source))
 
 
 def readable(witness: str) -> str:
-    """An instance as the ledger prints it, with 1/2 for Fraction(1, 2) and bare brackets for arrays."""
-    text = re.sub(r"Fraction\((-?\d+), (\d+)\)", lambda m: m[1] if m[2] == "1" else f"{m[1]}/{m[2]}", witness)
-    text = re.sub(r"np\.\w+\(([^()]*)\)", r"\1", text)
-    text = re.sub(r"array\((\[.*?\])(?:,\s*dtype=\w+)?\)", r"\1", text, flags=re.DOTALL)
-    return re.sub(r"\s+", " ", text)
+    """An instance on one line, as code."""
+    return "`" + " ".join(witness.split()).replace("`", "'") + "`"
+
+
+def tried(run: CheckResult) -> str:
+    """What a run tried: searched instances, and the fixed ones beside them."""
+    fixed = [(run.golden, "published"), (run.families, "synthetic"), (run.recorded, "recorded")]
+    beside = ", ".join(f"{n} {word}" for n, word in fixed if n)
+    return f"{run.examples} searched instances (seed {run.seed})" + (f" and {beside} ones" if beside else "")
 
 
 def status(claim: Theorem, outcome: Outcome | None) -> tuple[str, str]:
     """(word, sentence) of what the last run found: the word is held, refuted, failed, reported or unchecked."""
     if outcome is None:
         return ("reported", "no claim") if claim.status == "report" else ("unchecked", "no check is registered")
-    run, tried = outcome.result, f"{outcome.result.examples} instances (seed {outcome.result.seed})"
+    run = outcome.result
+    if not run.ok:
+        cause = run.error or ("no violation was found" if claim.status == "false" else f"worst gap {run.worst:.3g}")
+        where = f", on {readable(run.witness)}" if run.witness else ""
+        return "failed", f"{plain(cause)}{where}; {tried(run)}"
     if claim.status == "false":
-        if run.ok:
-            return "refuted", f"false, shown on `{readable(run.witness)}`, the smallest violation reached in {tried}"
-        return "failed", f"registered as false, yet no violation was found in {tried}"
-    if run.ok:
-        return "held", f"on all of {tried}"
-    return "failed", f"violated by `{readable(run.witness)}` after {tried}, worst gap {run.worst:.3g}"
+        return "refuted", f"violated by {readable(run.witness)}, the smallest instance reached; {tried(run)}"
+    return "held", f"on {tried(run)}"
 
 
 def mutation(claim: Theorem, outcome: Outcome) -> str:
@@ -72,8 +79,8 @@ def mutation(claim: Theorem, outcome: Outcome) -> str:
     if outcome.mutated.ok:
         return "**not noticed: this check is defective**"
     if claim.status == "false":
-        return "with the replacement in its place, no violation is found"
-    return f"caught, by `{readable(outcome.mutated.witness)}`"
+        return "the formula that replaces it is not violated"
+    return f"caught, by {readable(outcome.mutated.witness)}"
 
 
 def check_source(claim: Theorem) -> str:
@@ -112,7 +119,7 @@ def block(claim: Theorem, outcome: Outcome | None) -> str:
     if claim.status == "false":
         lines += [f"- Counterexample: {plain(claim.counterexample)}", f"- What holds: {plain(claim.replacement)}"]
     if outcome is not None:
-        lines.append(f"- Wrong formula swapped in: {mutation(claim, outcome)}")
+        lines.append(f"- Wrong formula in its place: {mutation(claim, outcome)}")
     source = check_source(claim)
     if source:
         lines += ["", ":::{admonition} How it is checked", ":collapsible: closed", "```python", source, "```", ":::"]
@@ -125,7 +132,7 @@ def table(found: Mapping[str, Outcome]) -> str:
     for claim in theorems().values():
         word, _ = status(claim, found.get(claim.id))
         link = f"[{claim.id}](#{slug(claim.id)})"
-        statement = claim.statement.replace("|", r"\vert ").replace("\n", " ")
+        statement = " ".join(claim.statement.replace(r"\|", r"\Vert ").replace("|", r"\vert ").split())
         rows.append(f"| {link} | ${statement}$ | [{word}]{{.claim-{word}}} | {page(claim)} |")
     return "\n".join(rows)
 

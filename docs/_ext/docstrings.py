@@ -6,27 +6,17 @@ import re
 from typing import Any
 
 
-def to_rst(lines: list[str]) -> list[str]:
-    """Code spans become literals, everything else that reStructuredText would read as markup is escaped."""
-    out, indented = [], False
-    for line in lines:
-        if line.strip():
-            example = line.lstrip().startswith((">>>", "...")) or (indented and line.startswith(" "))
-            indented = example or line.startswith("    ")
-            out.append(line if example else _escape(line))
-        else:
-            indented = False
-            out.append(line)
-    return out
-
-
-def _escape(line: str) -> str:
-    pieces = re.split(r"`+([^`]+)`+", line)  # text, code, text, code, ...
-    return "".join(f"``{piece}``" if i % 2 else re.sub(r"([\\*_|])", r"\\\1", piece) for i, piece in enumerate(pieces))
+def to_rst(text: str) -> str:
+    """Code spans become literals, also across a line break; what else reStructuredText would read as markup is escaped."""
+    pieces = re.split(r"`+([^`]+)`+", text)  # text, code, text, code, ...
+    return "".join(
+        f"``{' '.join(piece.split())}``" if i % 2 else re.sub(r"([\\*_|])", r"\\\1", piece)
+        for i, piece in enumerate(pieces)
+    )
 
 
 def _process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    lines[:] = to_rst(lines)
+    lines[:] = to_rst("\n".join(lines)).split("\n")
 
 
 def setup(app: Any) -> dict[str, bool]:

@@ -44,7 +44,7 @@ def run(
     Bad rows are collected in `report.errors`; the good ones are reported. Raises UsageError for settings out of range or
     a rule that breaks its contract, DataError for a source that cannot be read at all.
     """
-    special = SPECIAL.get(type(verifier).__name__)
+    special = next((SPECIAL[c.__name__] for c in type(verifier).__mro__ if c.__name__ in SPECIAL), None)
     options = {"max_deviation": max_deviation, "request": request, "block": block, "out": out, "progress": progress}
     if special is not None or "acceptance" not in supports(verifier):
         report: AuditReport = _special(special or "sequence", verifier)(verifier, source, **options)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 
 from ..results import AuditReport
-from .text import COLORS, Section, headline, number, sections, source_line, summary_line, title
+from .text import Section, headline, number, sections, source_line, summary_line, title, tone
 from .verdict import NONE
 
 STYLE = """
@@ -60,7 +60,7 @@ def page(report: AuditReport, images: Sequence[str] = ()) -> str:
 def _verdict(report: AuditReport) -> str:
     if report.verdict == NONE:
         return ""
-    kind = report.verdict if report.verdict in COLORS else "none"
+    kind = tone(report)
     return f'<p class="verdict {kind}">{escape(headline(report))}</p>'
 
 

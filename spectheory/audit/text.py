@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..results import AuditReport, Interval
-from .verdict import NONE
+from .verdict import BROKEN, INCONCLUSIVE, NONE, NOT_REJECTED, REJECTED
 
 LABELS = {
     "deviation": "deviation TV(emitted, target)",
@@ -29,6 +29,7 @@ LABELS = {
     "max_ratio": "largest emitted / target ratio",
 }
 COLORS = {"holds": "green", "refuted": "red", "undecided": "yellow"}
+LIKE = {NOT_REJECTED: "holds", REJECTED: "refuted", INCONCLUSIVE: "undecided"}
 Section = Mapping[str, Any]
 
 
@@ -203,6 +204,8 @@ def headline(report: AuditReport) -> str:
     if report.verdict == NONE:
         return ""
     if not s.get("rows") and "rules" not in s:
+        if "statement" in s:
+            return f"{report.verdict} ({s['statement']})"
         return "no row could be audited" if "rows" in s else report.verdict
     return f"{report.verdict.upper()}: {report.claim}" if report.claim else report.verdict
 
@@ -226,6 +229,14 @@ def _percent(x: Interval) -> str:
     return f"{100 * x.upper:.1f} %" if x.lower == x.upper else f"{100 * x.lower:.1f} to {100 * x.upper:.1f} %"
 
 
+def tone(report: AuditReport) -> str:
+    """Which of COLORS a verdict takes; "none" without one."""
+    if report.verdict.startswith(BROKEN):
+        return "refuted"
+    word = LIKE.get(report.verdict, report.verdict)
+    return word if word in COLORS else "none"
+
+
 def title(report: AuditReport) -> str:
     if "compare" in report.verifier:
         return f"{len(report.verifier['compare'])} rules compared"
@@ -245,7 +256,7 @@ def source_line(report: AuditReport) -> str:
 
 def render(report: AuditReport) -> Group:
     """The report as a rich renderable."""
-    color = COLORS.get(report.verdict, "cyan")
+    color = COLORS.get(tone(report), "cyan")
     lines = {
         title(report): "bold",
         source_line(report): "",

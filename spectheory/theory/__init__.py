@@ -20,6 +20,7 @@ FAMILIES = (
     "race_entropy",
     "multidraft",
     "trees",
+    "efficiency",
 )
 
 

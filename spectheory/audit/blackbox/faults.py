@@ -51,10 +51,9 @@ def name_faults(trials: list[Trial], counts: Mapping[str, Any]) -> list[Fit]:
 
 def candidates() -> list[tuple[str, Any]]:
     """(fault, rule) of every known fault whose law exists on any pair; one tied to its own pair is left out."""
-    steps = [(s.fault, s.rule) for s in specimens().values() if not s.lossless and not hasattr(s.rule, "law")]
-    out = {fault: rule for fault, rule in steps}
-    out.update({fault: rule for rule, fault in [*JOINT_FAULTS.values(), STALE_BONUS]})
-    return list(out.items())
+    wrong = [s for s in specimens().values() if not s.lossless and not hasattr(s.rule, "law")]
+    joint = [*JOINT_FAULTS.values(), STALE_BONUS]
+    return list({**{s.fault: s.rule for s in wrong}, **{fault: rule for rule, fault in joint}}.items())
 
 
 def law_under(rule: Any, scenario: Scenario) -> Any:
