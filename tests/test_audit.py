@@ -344,7 +344,7 @@ class Broken:
         (Broken(accept=1.5), "acceptance 1.5 at position 0, token 0 is no probability"),
         (Broken(accept=float("nan")), "is no probability"),
         (Broken(mass=0.5), "sums to 0.75, not 1"),
-        (object(), "not a token rule|needs a token rule|no acceptance|verify"),
+        (object(), "not a token rule"),
     ],
 )
 def test_rules_that_break_their_contract_are_usage_errors(rule, message):

@@ -262,6 +262,7 @@ def test_exit_codes(tmp_path, monkeypatch):
         ["audit", "nsd", "--set", "top_p"],
         ["audit", "nsd", "--set", "top_p=2"],
         ["audit", "my:rule"],
+        ["audit", "block"],
         ["audit", "standard", "--logits", path, "--top-k", 0],
         ["audit", "standard", "--logits", path, "--max-deviation", 2],
         ["audit", "standard", "--logits", path, "--block", 0],
