@@ -237,6 +237,32 @@ def test_population_interval_covers():
     assert missed <= binom.isf(1e-9, 400, 0.05)
 
 
+def test_block_rules_earn_what_their_outcomes_say():
+    """Tokens per call by enumeration; a token rule given as a block rule earns what the token audit says."""
+
+    class AsBlocks:
+        def start(self):
+            return None
+
+        def outcomes(self, block, state):
+            return Standard().outcomes(block)
+
+    blocks = make_blocks()
+    report = audit.run(AsBlocks(), blocks)
+    alone = audit.run(Standard(), blocks).summary["tokens_per_call"]["on_data"].upper
+    assert report.summary["tokens_per_call"]["on_data"].upper == pytest.approx(alone)
+    assert report.summary["standard_tokens_per_call"]["on_data"].upper == pytest.approx(alone)
+    report = audit.run(example("block"), blocks)
+    rule, total = example("block"), 0.0
+    for block in blocks:
+        total += sum(weight * (accepted + 1) for weight, accepted, *_ in rule.outcomes(block))
+    assert report.summary["tokens_per_call"]["on_data"].upper == pytest.approx(total / len(blocks))
+    with pytest.raises(UsageError, match="decides whole blocks"):
+        audit.run(rule, blocks, max_deviation=0)
+    without_bonus = Block(blocks[0].tokens, blocks[0].p[:-1], blocks[0].q)
+    assert "bonus row" in audit.run(rule, [*blocks, without_bonus]).errors[0]["cause"]
+
+
 # The contract: drafts follow q.
 
 

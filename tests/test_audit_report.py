@@ -54,6 +54,7 @@ def reports():
     yield audit.run(Nucleus(0.9), make_blocks(3), max_deviation=0.1)
     yield audit.run(example("typical"), make_blocks(3), request={"top_k": 5})
     yield audit.run(Standard(), [make_blocks(1)[0], make_blocks(1)[0].__class__([1])])
+    yield audit.run(example("block"), make_blocks(3))
     yield audit.compare([Standard(), Nucleus(0.9)], make_blocks(3))
 
 
@@ -262,7 +263,9 @@ def test_exit_codes(tmp_path, monkeypatch):
         ["audit", "nsd", "--set", "top_p"],
         ["audit", "nsd", "--set", "top_p=2"],
         ["audit", "my:rule"],
-        ["audit", "block"],
+        ["audit", "block", "--max-deviation", 0],
+        ["audit", "block", "--top-k", 5],
+        ["compare", "block"],
         ["audit", "standard", "--logits", path, "--top-k", 0],
         ["audit", "standard", "--logits", path, "--max-deviation", 2],
         ["audit", "standard", "--logits", path, "--block", 0],

@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from ..protocols import supports
 from ..results import AuditReport
 from .compare import compare
 from .eos import expected_tokens, truncate_at_eos
@@ -44,6 +45,8 @@ def run(
     """
     special = next((SPECIAL[c.__name__] for c in type(verifier).__mro__ if c.__name__ in SPECIAL), None)
     options = {"max_deviation": max_deviation, "request": request, "block": block, "out": out, "progress": progress}
+    if special is None and "outcomes" in supports(verifier) and "acceptance" not in supports(verifier):
+        special = "blocks"
     if special is not None:
         report: AuditReport = import_module(f".{special}", __name__).run(verifier, source, **options)
         return report
