@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 from recordings import make_blocks, record
 
-from spectheory import UsageError, audit
+from spectheory import UsageError, audit, logits
 from spectheory.cli import main
 from spectheory.verifiers import Nucleus, Standard, example
 
@@ -67,6 +67,22 @@ def test_bad_rows_are_listed_once(tmp_path):
     report = audit.compare([Standard(), Nucleus(0.9)], [*blocks, bad])
     assert len(report.errors) == 1
     assert audit.exit_code(report) == 4
+
+
+def test_a_stopped_comparison_goes_on(tmp_path, monkeypatch):
+    path, out, rules = record(tmp_path / "rec"), tmp_path / "out", [Standard(), Nucleus(0.9)]
+
+    def stop(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        audit.compare(rules, path, out=out, progress=stop)
+    read = []
+    decode = logits.Reader.blocks
+    monkeypatch.setattr(logits.Reader, "blocks", lambda self, i=None: read.append(i) or decode(self, i))
+    resumed = audit.compare(rules, path, out=out)
+    assert read == list(range(1, len(logits.read(path).shards)))
+    assert resumed.to_json() == audit.compare(rules, path).to_json()
 
 
 def test_nothing_to_compare():
