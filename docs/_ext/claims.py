@@ -1,7 +1,8 @@
 """Theorem blocks written by the register, with the status that the last run of the ledger gave each claim.
 
 In a page's Markdown, a fence "```{claim} N1" becomes the block of claim N1, and the role {claim}`N1` a link to it.
-Claims of a theory file that its page does not place follow at the page's end. "```{claim-table}" becomes the table of all.
+Claims of a theory file that its page does not place follow at the page's end. "```{claim-table}" becomes the table of all,
+"```{claim-table} false" that of the false ones.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ PAGES = {"S": "standard", "N": "nsd", "L": "lenience", "V": "lossy", "Q": "seque
 READS = {"=": "equals", "<=": "is at most", ">=": "is at least"}
 FENCE = re.compile(r"^```\{claim\} (\S+)\n```$", re.MULTILINE)
 ROLE = re.compile(r"\{claim\}`([^`]+)`")
-TABLE = re.compile(r"^```\{claim-table\}\n```$", re.MULTILINE)
+TABLE = re.compile(r"^```\{claim-table\}(?: (\w+))?\n```$", re.MULTILINE)
 
 
 def page(claim: Theorem) -> str:
@@ -126,10 +127,12 @@ def block(claim: Theorem, outcome: Outcome | None) -> str:
     return "\n".join([*lines, "````", ""])
 
 
-def table(found: Mapping[str, Outcome]) -> str:
-    """All claims, a row each."""
+def table(found: Mapping[str, Outcome], kind: str | None = None) -> str:
+    """All claims, or those registered with status `kind`, a row each."""
     rows = ["| claim | statement | last run | page |", "|---|---|---|---|"]
     for claim in theorems().values():
+        if kind not in (None, claim.status):
+            continue
         word, _ = status(claim, found.get(claim.id))
         link = f"[{claim.id}](#{slug(claim.id)})"
         statement = " ".join(claim.statement.replace(r"\|", r"\Vert ").replace("|", r"\vert ").split())
@@ -143,7 +146,7 @@ def expand(name: str, text: str, found: Mapping[str, Outcome]) -> str:
     placed = set(FENCE.findall(text))
     text = FENCE.sub(lambda m: block(known[m[1]], found.get(m[1])), text)
     text = ROLE.sub(lambda m: f"[{known[m[1]].id}](#{slug(m[1])})", text)
-    text = TABLE.sub(lambda m: table(found), text)
+    text = TABLE.sub(lambda m: table(found, m[1]), text)
     if name.startswith("theory/"):
         left = [c for c in known.values() if f"theory/{page(c)}" == name and c.id not in placed]
         if left:
