@@ -136,6 +136,7 @@ class _Refuses:
 def test_docstrings_survive_restructured_text() -> None:
     assert docstrings.to_rst("`laws p_` with x_ * (..., V) | y") == r"``laws p_`` with x\_ \* (..., V) \| y"
     assert docstrings.to_rst("a `code\n  span` b") == "a ``code span`` b"
+    assert docstrings.to_rst("`Block`s of x`y`z") == r"``Block``\ s of x\ ``y``\ z"
 
 
 def test_the_reference_lists_every_file_of_theory() -> None:
