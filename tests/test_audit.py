@@ -411,7 +411,7 @@ def test_damaged_parts_are_computed_again(tmp_path):
 
 def test_a_killed_process_is_resumed(tmp_path):
     """SIGKILL in the middle: whatever parts exist are whole, and the rerun gives the report of an undisturbed one."""
-    path, out = record(tmp_path / "rec", n=120, vocab=2000), tmp_path / "out"
+    path, out = record(tmp_path / "rec", n=100, vocab=1000), tmp_path / "out"
     code = f"from spectheory import audit; audit.run(audit.load_rule('mentored', {{'alpha': .5}}), {str(path)!r}, out={str(out)!r})"
     process = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "OMP_NUM_THREADS": "1"})
     deadline = time.monotonic() + 60
@@ -481,7 +481,7 @@ def test_memory_does_not_grow_with_the_rows(tmp_path):
     """Peak anonymous memory of an audit of 2,000 rows against one of 200: within 20 %."""
     peaks = []
     for n in (50, 500):
-        path = record(tmp_path / f"rec{n}", n=n, vocab=4000, size=4)
+        path = record(tmp_path / f"rec{n}", n=n, vocab=1500, size=4)
         # VmHWM, the peak of this process alone; ru_maxrss would start from the parent's
         code = (
             "import sys; from spectheory import audit; from spectheory.verifiers import Nucleus;"

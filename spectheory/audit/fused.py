@@ -133,7 +133,8 @@ def _numpy_row(p: Any, q: Any, top_p: float, full: bool) -> RowFigures:
     mask = pmf.nucleus(p, top_p)
     over = np.maximum(q - p, 0)
     tv, inside = float(pmf.total_variation(p, q)), float(over[mask].sum())
-    inside = min(inside, tv)
+    # Delta = D, and with it an infinite divergence, is decided by what lies outside, not by two rounded sums
+    inside = min(inside, tv) if over[~mask].any() else tv
     edge = p[mask].min() if mask.any() else np.inf
     last = int(np.flatnonzero(mask & (p == edge)).max(initial=-1))
     unclear = bool(pmf.nucleus_is_ambiguous(p, top_p))

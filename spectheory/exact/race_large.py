@@ -213,23 +213,23 @@ class _Engine:
 
     def run(self, pieces: list[tuple[_Zone, float, float]], law: Any) -> float:
         """Add the law of every piece to `law`; the certified L1 error of series and wrap-around."""
-        error, work = 0.0, 0.0
-        for zone, t, w in pieces:
+        error, sizes = 0.0, [self._size(*piece) for piece in pieces]
+        work = sum(len(zone.r) * length * (n + ORDER) / 2 for (zone, _, _), (n, _, length) in zip(pieces, sizes))
+        if work > WORK_CAP:
+            raise CostError(f"the law of R takes {work:.2g} multiplications (cap {WORK_CAP:g}): ask for a larger tol")
+        for (zone, t, w), (n, mu, length) in zip(pieces, sizes):
             self._split(float(zone.r[-1]), t)
-            n = int(np.searchsorted(self.large[2], zone.r[-1]))
-            mu, length = self._length(zone, t, w, n)
-            work += len(zone.r) * length * (n + ORDER) / 2
-            if work > WORK_CAP:
-                raise CostError(f"the law of R would take more than {WORK_CAP:g} multiplications; ask for a larger tol")
             error += w * float(zone.weight.sum()) * (self._series_error(zone, t) + 2 * _chernoff(mu, length))
             values = np.fft.irfft(w * self._transform(zone, t, n, length), length)
             law[:length] += values[: len(law)]
         return error
 
-    def _length(self, zone: _Zone, t: float, w: float, n: int) -> tuple[float, int]:
-        """mu at the zone's largest r, and the least transform length whose wrap-around is negligible."""
-        p, q, _ = self.large
+    def _size(self, zone: _Zone, t: float, w: float) -> tuple[int, float, int]:
+        """Large tokens that can be ahead, mu at the zone's largest r, the least transform length with no wrap-around."""
         top = float(zone.r[-1])
+        self._split(top, t)
+        p, q, r = self.large
+        n = int(np.searchsorted(r, top))
         at = int(np.searchsorted(self.small[2], top))
         mu = float(-np.expm1(-t * (top * q[:n] - p[:n])).sum()) + max(
             0.0, t * (top * self._sum(1, 0)[at] - self._sum(0, 1)[at])
@@ -238,7 +238,7 @@ class _Engine:
         possible = int(np.searchsorted(self.r, top)) + 1
         for length in LENGTHS:
             if 2 * _chernoff(mu, length) <= allowed or (at == 0 and length >= possible):
-                return mu if length < possible else 0.0, length
+                return n, mu if length < possible else 0.0, length
         raise CostError(f"{mu:.3g} tokens ahead at once exceed the longest transform")
 
     def _series_error(self, zone: _Zone, t: float) -> float:

@@ -44,21 +44,17 @@ def trade_off(data: Mapping[str, Any]) -> Figure:
     """Deviation against speed-up as a rule's parameter sweeps. `data`: `parameter`, `curves` [{label, speedup [..],
     deviation [..], values [..]}], optional `cap` (speed-up that no rule exceeds).
 
-    Each curve's ends are labelled with the parameter.
+    The points of the lowest curve carry the parameter's values.
     """
     with style():
-        made, axes = figure(COLUMN, 2.7)
+        made, axes = figure(COLUMN, 3.0)
         for i, curve in enumerate(data["curves"]):
             axes.plot(curve["speedup"], curve["deviation"], label=curve["label"], ms=3, **look(i))
-            for at in (0, -1):
-                axes.annotate(
-                    f"{curve['values'][at]:g}",
-                    (curve["speedup"][at], curve["deviation"][at]),
-                    xytext=(3, 3),
-                    textcoords="offset points",
-                    fontsize=6,
-                    color=GREY,
-                )
+        lowest = min(data["curves"], key=lambda c: sum(c["deviation"]))
+        for value, x, y in zip(lowest["values"], lowest["speedup"], lowest["deviation"]):
+            axes.annotate(
+                f"{value:g}", (x, y), xytext=(0, -8), textcoords="offset points", fontsize=5.5, color=GREY, ha="center"
+            )
         if data.get("cap") is not None:
             axes.axvline(data["cap"], color=GREY, lw=0.8, ls="--")
             axes.annotate(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -109,7 +110,7 @@ def _fixed(claim: Theorem, check: Check, result: CheckResult) -> CheckResult:
             formula = check.mutated if false and kind != "golden" else check.claimed
             outcome = compare(claim, check, formula, instance, searched=False)
             worst = max(worst, outcome.gap)
-            wrong = outcome.error or _misses(check.claimed, instance, value)
+            wrong = outcome.error or _misses(check, instance, value)
             if wrong or outcome.holds == (false and kind == "golden"):
                 text = f"{label}: {describe(instance)}"
                 return replace(result, ok=False, witness=text, error=wrong, worst=float(outcome.gap), **counts)
@@ -159,13 +160,19 @@ def excess(relation: str, claimed: Any, second: Any) -> float:
     return float(worst)
 
 
-def _misses(claimed: Callable[[Any], Any], instance: Any, value: Any) -> str:
+def _misses(check: Check, instance: Any, value: Any) -> str:
     """What is wrong if the closed form does not give the published `value`; "" if it does or none is published."""
     if value is None:
         return ""
-    got = claimed(instance)
-    exact = _exact(got) and _exact(value)
-    return "" if excess("=", value, got) <= (0 if exact else FLOAT_TOLERANCE) else f"gives {got}, published {value}"
+    got = check.claimed(instance)
+    decimals = [v for v in np.asarray(value, dtype=object).ravel() if isinstance(v, Decimal)]
+    if decimals:  # right to the last digit that is printed
+        limit = max(float(Decimal(5).scaleb(int(v.as_tuple().exponent) - 1)) for v in decimals)
+        near = excess("=", np.vectorize(float)(value), got) <= limit * (1 + 1e-6)
+    else:
+        exact = _exact(got) and _exact(value)
+        near = excess("=", value, got) <= (0 if exact else max(check.tolerance, FLOAT_TOLERANCE))
+    return "" if near else f"gives {got}, published {value}"
 
 
 def _exact(x: Any) -> bool:

@@ -12,6 +12,7 @@ from .budget import (
     run_regret_request,
     tabular_pairs,
 )
+from .lossless import assert_lossless
 from .races import budgets, calibrated, lists, path_laws, race_pairs, rank_laws, skewed_pairs
 from .search import counterexample
 from .statistics import assert_law, assert_rate, detectable_deviation, sample_size_for
@@ -22,6 +23,7 @@ __all__ = [
     "RegretRequest",
     "TableRule",
     "assert_law",
+    "assert_lossless",
     "assert_rate",
     "budgets",
     "calibrated",

@@ -233,7 +233,7 @@ def _at_mesh(
     """(lower, upper, rounding floor) of TV at one mesh, ends unclipped."""
     offsets = [float(law.values[0]) if hang else 0.0 for law, _ in steps]
     splits = [(_split(law, mesh, o), n) for (law, n), o in zip(steps, offsets)]
-    low, high = _window(splits, mesh, tail)
+    low, high, lost = _window(splits, mesh, tail)
     bins, floor = _convolve(splits, low, high)
     count = sum(n for _, n in steps)
     s = sum(n * o for o, (_, n) in zip(offsets, steps)) + mesh * (low + np.arange(len(bins)))
@@ -241,7 +241,7 @@ def _at_mesh(
     gap = _gap(splits, bins, s)
     largest = max(float(abs(law.values).max(initial=0)) for law, _ in steps)
     floor += count * (4 * EPS * largest + 10.0**-DIGITS + SNAP * mesh * any(x.proxy > 0 for x, _ in splits)) + 1e-15
-    slack = 2 * tail + floor
+    slack = lost + floor
     return value - gap - slack, value + slack, floor
 
 
@@ -262,9 +262,10 @@ def _gap(splits: list[tuple[_Split, int]], bins: Array, s: Array) -> float:
     return 4 / 3 * float(np.maximum(bins, 0) @ g)
 
 
-def _window(splits: list[tuple[_Split, int]], mesh: float, tail: float) -> tuple[int, int]:
-    """Mesh indices [low, high] outside which the composed law has mass at most `tail` on each side (Chernoff)."""
-    low, high = (sum(n * int(x.index[end]) for x, n in splits) for end in (0, -1))
+def _window(splits: list[tuple[_Split, int]], mesh: float, tail: float) -> tuple[int, int, float]:
+    """Mesh indices [low, high] that hold the composed law up to mass `tail` on each side (Chernoff), and the mass outside."""
+    ends = [sum(n * int(x.index[end]) for x, n in splits) for end in (0, -1)]
+    low, high = ends
     deviation = math.sqrt(sum(n * _variance(x) for x, n in splits)) or 1.0
     for scale in np.geomspace(0.05, 64, 32):
         theta = scale / deviation
@@ -280,7 +281,7 @@ def _window(splits: list[tuple[_Split, int]], mesh: float, tail: float) -> tuple
             f"the mesh {mesh:.3g} takes {high - low + 1} bins, above MESH_CAP = {MESH_CAP}: "
             "the error budget is below the floor of the method"
         )
-    return low, max(low, high)
+    return low, max(low, high), tail * ((low > ends[0]) + (high < ends[1]))
 
 
 def _variance(x: _Split) -> float:

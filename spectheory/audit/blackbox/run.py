@@ -31,6 +31,7 @@ from .scenario import Tally, empty_tally, sample
 
 STATE = "blackbox-state.json"
 TIME_LIMIT = 10.0  # seconds without an answer
+FIRST = 6  # times the limit for the very first call, which may have to import a large package
 CHUNK, BATCHED_CHUNK = 1000, 50_000
 SAVE_EVERY = 1.0  # seconds
 
@@ -89,7 +90,7 @@ def examine(
     run = Run(subject_, request, plan(subject_, request), max_draws=max_draws)
     state = _State(Path(out) / STATE if out else None, _fingerprint(subject_, request, max_draws))
     try:
-        run.notes = guarded(partial(probe, subject_, request.seed), time_limit)
+        run.notes = guarded(partial(probe, subject_, request.seed), time_limit, first=FIRST * time_limit)
         run.edges = guarded(partial(edges, subject_), time_limit)
         _run_trials(run, state, time_limit, progress)
     except ContractBroken as broken:
