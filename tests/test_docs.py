@@ -99,7 +99,7 @@ def test_roles_become_links_and_the_table_has_every_claim(known: dict[str, Theor
     text = claims.expand("index", "see {claim}`N6.kl`\n\n```{claim-table}\n```", {"N1": outcome("N1")})
     assert "see [N6.kl](#claim-n6-kl)" in text
     assert text.count("\n|") == len(known) + 2
-    assert "| [held]{.claim-held} | nsd |" in text
+    assert "| [held]{.claim-held} | [nsd](/theory/nsd.md) |" in text
     rows = [line for line in text.splitlines() if line.startswith("| [")]
     assert all(len(re.split(r"(?<!\\)\|", row)) == 6 for row in rows)  # no formula breaks its cell
 

@@ -129,14 +129,16 @@ def block(claim: Theorem, outcome: Outcome | None) -> str:
 
 def table(found: Mapping[str, Outcome], kind: str | None = None) -> str:
     """All claims, or those registered with status `kind`, a row each."""
-    rows = ["| claim | statement | last run | page |", "|---|---|---|---|"]
+    rows = ["| claim | last run | page | statement |", "|---|---|---|---|"]
     for claim in theorems().values():
         if kind not in (None, claim.status):
             continue
         word, _ = status(claim, found.get(claim.id))
         link = f"[{claim.id}](#{slug(claim.id)})"
         statement = " ".join(claim.statement.replace(r"\|", r"\Vert ").replace("|", r"\vert ").split())
-        rows.append(f"| {link} | ${statement}$ | [{word}]{{.claim-{word}}} | {page(claim)} |")
+        rows.append(
+            f"| {link} | [{word}]{{.claim-{word}}} | [{page(claim)}](/theory/{page(claim)}.md) | ${statement}$ |"
+        )
     return "\n".join(rows)
 
 
