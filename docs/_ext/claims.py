@@ -64,7 +64,7 @@ def tried(run: CheckResult) -> str:
 def status(claim: Theorem, outcome: Outcome | None) -> tuple[str, str]:
     """(word, sentence) of what the last run found: the word is held, refuted, failed, reported or unchecked."""
     if outcome is None:
-        return ("reported", "no claim") if claim.status == "report" else ("unchecked", "no check is registered")
+        return "unchecked", "no check is registered"
     run = outcome.result
     if not run.ok:
         cause = run.error or ("no violation was found" if claim.status == "false" else f"worst gap {run.worst:.3g}")
@@ -72,6 +72,8 @@ def status(claim: Theorem, outcome: Outcome | None) -> tuple[str, str]:
         return "failed", f"{plain(cause)}{where}; {tried(run)}"
     if claim.status == "false":
         return "refuted", f"violated by {readable(run.witness)}, the smallest instance reached; {tried(run)}"
+    if claim.status == "report":
+        return "reported", f"a figure, not a claim; its two routes agree on {tried(run)}"
     return "held", f"on {tried(run)}"
 
 
