@@ -21,7 +21,6 @@ FAMILIES = (
     "ersd",
     "multidraft",
     "trees",
-    "efficiency",
 )
 
 

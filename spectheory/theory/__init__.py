@@ -20,7 +20,6 @@ FAMILIES = (
     "race_entropy",
     "multidraft",
     "trees",
-    "efficiency",
 )
 
 
@@ -31,6 +30,6 @@ def load() -> None:
 
 
 def __getattr__(name: str) -> Any:
-    if name in (*FAMILIES, "bounds", "chain", "registry"):
+    if name in (*FAMILIES, "bounds", "chain", "efficiency", "registry"):
         return import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
