@@ -20,6 +20,9 @@ FAMILIES = (
     "race_entropy",
     "multidraft",
     "trees",
+    "sequence_order",
+    "race_law",
+    "peers",
 )
 
 
