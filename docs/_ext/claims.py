@@ -1,7 +1,7 @@
 """Theorem blocks written by the register, with the status that the last run of the ledger gave each claim.
 
 In a page's Markdown, a fence "```{claim} N1" becomes the block of claim N1, and the role {claim}`N1` a link to it.
-Claims of a theory file that its page does not place follow at the page's end. "```{claim-table}" becomes the table of all,
+Claims that no page places follow at the end of their family's page. "```{claim-table}" becomes the table of all,
 "```{claim-table} false" that of the false ones.
 """
 
@@ -19,7 +19,8 @@ from ledger_run import Outcome, outcomes
 from spectheory import CheckResult, ledger
 from spectheory.theory.registry import Theorem, theorems
 
-BIBLIOGRAPHY = Path(__file__).parents[1] / "refs.bib"
+DOCS = Path(__file__).parents[1]
+BIBLIOGRAPHY, THEORY = DOCS / "refs.bib", DOCS / "theory"
 PAGES = {"S": "standard", "N": "nsd", "L": "lenience", "V": "lossy", "Q": "sequence", "A": "asd", "E": "ersd"}
 READS = {"=": "equals", "<=": "is at most", ">=": "is at least"}
 FENCE = re.compile(r"^```\{claim\} (\S+)\n```$", re.MULTILINE)
@@ -28,7 +29,10 @@ TABLE = re.compile(r"^```\{claim-table\}(?: (\w+))?\n```$", re.MULTILINE)
 
 
 def page(claim: Theorem) -> str:
-    """The theory page of a claim, by its family: `nsd`."""
+    """The theory page of a claim, say `nsd`: the one that places it, else that of its family."""
+    for path in THEORY.glob("*.md"):
+        if claim.id in FENCE.findall(path.read_text(encoding="utf-8")):
+            return path.stem
     return PAGES[claim.family]
 
 
