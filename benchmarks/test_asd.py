@@ -42,7 +42,7 @@ def test_requests_against_plain_python(benchmark):
     ours = benchmark.pedantic(simulate_requests, args=(RULE, matches, regrets), rounds=1, iterations=1)
     taken, spends = 0.0, []
     for start in range(0, REQUESTS, CHUNK):  # lists of 2.6e7 floats at once would measure the memory
-        lists = matches[start : start + CHUNK].tolist(), regrets[start : start + CHUNK].tolist()
+        lists = [x[start : start + CHUNK].tolist() for x in (matches, regrets)]
         began = perf_counter()
         spends += plain(*lists)
         taken += perf_counter() - began

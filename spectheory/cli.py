@@ -316,9 +316,33 @@ def compare(rules: tuple[str, ...], **options: Any) -> None:
     verifiers = [_bracketed(rule) for rule in rules]
     with _progress("shards") as progress:
         report = audits.compare(
-            verifiers, options["logits"], request=_request(options), block=options["block"], progress=progress
+            verifiers,
+            options["logits"],
+            request=_request(options),
+            block=options["block"],
+            out=options["out"],
+            progress=progress,
         )
     _finish(report, options["out"], options["as_json"])
+
+
+@main.command()
+@click.argument("names", nargs=-1)
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("out/figures"), show_default=True)
+def figures(names: tuple[str, ...], out: Path) -> None:
+    """Draw every figure again from the embedded sample (or only NAMES: nsd compare asd ersd): SVG, PDF and data.
+
+    The same version draws the same bytes.
+    """
+    from .audit.gallery import MAKERS, gallery
+    from .audit.save import write_figures
+
+    unknown = sorted(set(names) - set(MAKERS))
+    if unknown:
+        raise UsageError(f"no figures are called {unknown[0]!r}: choose from {', '.join(MAKERS)}")
+    for name, report in gallery(names):
+        for path in write_figures(report, out / name):
+            click.echo(path)
 
 
 def _bracketed(text: str) -> Any:

@@ -105,3 +105,20 @@ def test_the_command_on_the_embedded_sample(tmp_path):
     assert races["entropy"]["on_data"]["upper"] - races["entropy"]["on_data"]["lower"] <= 2e-3
     means = [races[x]["on_data"]["estimate"] for x in ("lower", "acceptance", "upper")]
     assert means == sorted(means)
+
+
+def test_an_audit_that_was_stopped_goes_on_from_its_finished_shards(tmp_path, monkeypatch):
+    """The race columns of finished shards are read back; a rule with other settings does not take them."""
+    from spectheory import logits
+    from spectheory.audit import ersd as module
+
+    logits.write(blocks(), tmp_path / "recording", encoding="f16-rel")
+    first = audit.run(ExponentialRace(k=3), tmp_path / "recording", out=tmp_path / "out")
+    calls = []
+    row = module._row
+    monkeypatch.setattr(module, "_row", lambda *x: calls.append(1) or row(*x))
+    again = audit.run(ExponentialRace(k=3), tmp_path / "recording", out=tmp_path / "out")
+    assert calls == []
+    assert again.dumps() == first.dumps()
+    audit.run(ExponentialRace(k=4), tmp_path / "recording", out=tmp_path / "out")
+    assert len(calls) == 12

@@ -19,6 +19,7 @@ from spectheory.montecarlo import simulate_iid, simulate_requests, simulate_sequ
 from spectheory.testing import assert_law, regret_blocks, regret_budgets, regret_positions
 from spectheory.theory import asd, asd_request
 from spectheory.verifiers import RegretBudget
+from spectheory.verifiers.regret_budget import SLACK
 
 INF = math.inf
 F = Fraction
@@ -156,11 +157,17 @@ def test_the_unconstrained_mean_agrees_with_the_chain():
 
 
 def test_permanent_exhaustion_takes_far_longer_than_the_bound():
-    rule, positions = RegretBudget(F(3, 2), INF, 1), Positions(0, {1: F(99, 100), F(1, 100): F(1, 100)}, 1)
+    rule, positions = RegretBudget(1.5, INF, 1), Positions(0.0, {1.0: 0.99, 0.01: 0.01}, 1)
     bound = asd_request.exhaustion_upper(rule, *regret.block_moments(rule, positions))
     assert float(bound) == pytest.approx(2.525, abs=1e-3)
     assert regret.expected_blocks(rule, positions).upper < bound
     assert 4900 < regret.expected_exhaustion(rule, positions).upper < 5100
+
+
+def test_without_charges_there_is_no_bound():
+    with pytest.raises(UsageError, match="never runs out"):
+        asd_request.exhaustion_upper(RULE, 0, 0, 0)
+    assert asd.SLACK == SLACK
 
 
 def test_tokens_per_call_run_down_to_strict():

@@ -259,5 +259,8 @@ def test_simulated_recorded_rows():
     rates = [float(ersd.acceptance(block.p[i], block.q[i])) for i in range(3)]
     expected = 1 + math.fsum(math.prod(rates[: d + 1]) for d in range(3))
     assert expected in walks.mean_length(1e-9)
+    beta = [1 - float(spec.pmf.total_variation(block.p[i], block.q[i])) for i in range(3)]
+    standard = 1 + math.fsum(math.prod(beta[: d + 1]) for d in range(3))
+    assert standard in simulate_standard(rows, 3, 300, seed=5).mean_length(1e-9)
     with pytest.raises(spec.UsageError, match="do not reach position 4"):
         simulate_chain(rows, 30, 50, seed=5)

@@ -110,7 +110,7 @@ def _save_part(path: Path, rows: Record, errors: list[dict[str, Any]]) -> None:
 def _load_part(path: Path) -> tuple[Record, list[dict[str, Any]]] | None:
     """A finished shard, or None if it is missing or damaged."""
     try:
-        with np.load(path, allow_pickle=False) as data:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
             rows = {k: data[k] for k in data.files}
         return rows, json.loads(str(rows.pop("errors")))
     except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile):

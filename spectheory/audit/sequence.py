@@ -25,7 +25,16 @@ from .source import Source, open_source
 
 # Paths of the estimate: they cost little here, as all rows are one context.
 PATHS = 4096
-SHOWN = ("coupling", "union", "uniform", "pinsker", "bretagnolle_huber", "hellinger", "composition")
+SHOWN = {
+    "coupling": "coupling",
+    "union": "union",
+    "uniform": "uniform",
+    "pinsker": "Pinsker",
+    "bretagnolle_huber": "B.-Huber",
+    "hellinger": "Hellinger",
+    "composition": "compos.",
+    "joint": "joint",
+}
 MEANING = (
     "contexts: each token meets one of the recorded rows, drawn at random whatever was generated before. Exact for that "
     "process; a text whose contexts follow from its own tokens can drift more or less (docs/theory/sequence.md)."
@@ -178,7 +187,7 @@ def _sections(
         f"estimate: {PATHS} paths; at T = {horizon} it lies in [{last.lower:.4g}, {last.upper:.4g}] with 95 % confidence over all T.",
         MEANING,
     ]
-    columns = ["T", "lower", "estimate", "upper", *(name.replace("_", "-") for name in SHOWN)]
+    columns = ["T", "lower", "estimate", "upper", *SHOWN.values()]
     out = [{"title": "Deviation of whole sequences", "columns": columns, "rows": rows, "notes": notes}]
     if prices["points"]:
         out.append(

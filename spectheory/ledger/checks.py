@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
@@ -21,8 +21,14 @@ FAMILIES = (
     "ersd",
     "multidraft",
     "trees",
-    "efficiency",
+    "sequence_order",
+    "race_law",
+    "peers",
 )
+
+
+# The files that add published examples and recorded rows to the checks of a paper.
+FIXED = ("fixed_lossy", "fixed_sequence", "fixed_asd", "fixed_ersd")
 
 
 @dataclass(frozen=True)
@@ -34,9 +40,10 @@ class Check:
     the search must find a violation, and `mutated` is the true replacement, with which it must not.
 
     Beside the search, a check may name fixed instances: `golden` pairs (instance, value of `claimed`) from published
-    examples (value None: none is published; for a false claim, the registered counterexample); `pairs(p, q, n)` makes
-    an instance of the n-th pair of float64 laws (V,), one a synthetic family, then recorded full-vocabulary rows;
-    `blocks(block)` makes one of a recorded block. `rows.coarse` turns large laws into small ones in Fractions.
+    examples (a `Decimal` value is right to its last digit; None: no value is published; for a false claim the instance
+    is the registered counterexample); `pairs(p, q, n)` makes an instance of the n-th pair of float64 laws (V,), one a
+    synthetic family, then recorded full-vocabulary rows; `blocks(block)` makes one of a recorded block. `rows.coarse`
+    turns large laws into small ones in Fractions.
     """
 
     theorem: str
@@ -71,10 +78,24 @@ def check(
     CHECKS[theorem] = Check(theorem, instances, claimed, second, mutated, tolerance, golden, pairs, blocks)
 
 
+def attach(
+    theorem: str,
+    *,
+    golden: Sequence[tuple[Any, Any]] = (),
+    pairs: Callable[[Any, Any, int], Any] | None = None,
+    blocks: Callable[[Any], Any] | None = None,
+) -> None:
+    """Add fixed instances to the check of `theorem`. Raises ValueError if it has some, KeyError if it has no check."""
+    before = CHECKS[theorem]
+    if before.golden or before.pairs or before.blocks:
+        raise ValueError(f"theorem {theorem} has fixed instances already")
+    CHECKS[theorem] = replace(before, golden=golden, pairs=pairs, blocks=blocks)
+
+
 def load() -> None:
     """Import every theory file and every file of checks."""
     from .. import theory
 
     theory.load()
-    for name in FAMILIES:
+    for name in (*FAMILIES, *FIXED):
         import_module(f".{name}", __package__)

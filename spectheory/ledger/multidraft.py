@@ -21,7 +21,7 @@ def transport(p: Any, sets: dict[int, Any]) -> float:
     rows = np.kron(np.eye(len(masks)), np.ones(size))
     columns = np.kron(np.ones(len(masks)), np.eye(size))
     right = [*(float(sets[s]) for s in masks), *p.astype(float)]
-    plan = linprog(cost, A_eq=np.vstack([rows, columns]), b_eq=right, method="highs").x
+    plan: Any = linprog(cost, A_eq=np.vstack([rows, columns]), b_eq=right, method="highs").x
     return -float(np.dot(cost, plan))
 
 

@@ -14,13 +14,16 @@ FAMILIES = (
     "sequence",
     "lower",
     "composition",
+    "joint",
     "asd",
     "asd_request",
     "ersd",
     "race_entropy",
     "multidraft",
     "trees",
-    "efficiency",
+    "sequence_order",
+    "race_law",
+    "peers",
 )
 
 
@@ -31,6 +34,6 @@ def load() -> None:
 
 
 def __getattr__(name: str) -> Any:
-    if name in (*FAMILIES, "bounds", "chain", "registry"):
+    if name in (*FAMILIES, "bounds", "chain", "efficiency", "registry"):
         return import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

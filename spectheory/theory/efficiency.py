@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array
-from .registry import theorem
 from .standard import expected_tokens, speedup, speedup_cap
 
 
@@ -49,23 +48,18 @@ def _inverse_tokens(tokens: float, block_size: int) -> float:
     return high
 
 
-@theorem(
-    "S4",
-    source="Yin et al. 2411.00841, Thm. 4",
-    statement=r"\mathrm{TV}(\tilde p, p) \ge \beta - (1 - D),\ D = \mathrm{TV}(p, q)",
-    relation=">=",
-    hypotheses="any token verifier with acceptance rate beta, drafts from q",
-    status="proved",
-)
 def deviation_floor(beta: Any, tv: Any) -> Any:
-    """The least one-step deviation of any rule that accepts at rate `beta` where TV(p, q) = `tv`: max(0, beta - 1 + tv)."""
+    """The least one-step deviation of any rule that accepts at rate `beta` where TV(p, q) = `tv`, by V.line.
+
+    max(0, beta - 1 + tv); NSD reaches it (N2). Exact on Fractions.
+    """
     return max(0 * beta, beta - 1 + tv)
 
 
 def least_deviation(
     target_speedup: float, tv: float, block_size: int, cost_ratio: float, verification_cost: float = 1.0
 ) -> float:
-    """The one-step deviation that any rule pays for `target_speedup` where TV(p, q) = `tv` (S4); NaN beyond the cap."""
+    """The one-step deviation that any rule pays for `target_speedup` where TV(p, q) = `tv` (V.line); NaN beyond the cap."""
     beta = least_acceptance(target_speedup, block_size, cost_ratio, verification_cost)
     return float(deviation_floor(beta, tv)) if beta == beta else beta
 
@@ -82,7 +76,7 @@ def explain_speedups(
 
     The standard rule then runs at s = over_autoregressive / over_standard. `cost_ratio`: the largest c (at acceptance 1);
     `standard_acceptance`: the largest 1 - D, at which the rule must accept everything; `deviation`: Delta there, = D by
-    S4, and the least possible where 1 - D is lower is `deviation_free_draft` (c = 0, beta solved). NaN: impossible.
+    V.line, and the least possible where 1 - D is lower is `deviation_free_draft` (c = 0, beta solved). NaN: impossible.
     """
     out = []
     for k in block_sizes:

@@ -22,6 +22,7 @@ from ..arrays import (
     zeros_like,
 )
 from ..pmf import chi_square, nucleus, overlap, total_variation
+from .bounds import sequence_bounds as sequence_bounds  # part of this paper's public names
 from .registry import theorem
 
 NSD = "arXiv:2610.07822"
@@ -99,6 +100,20 @@ def residual_is_optimal(p: Array, q: Array, top_p: float, r: Array) -> Array:
     p, q, r = align(p, q, r)
     rejection = 1 - total(q * _acceptance(p, q, top_p), keepdims=True)
     return ((rejection * r) <= maximum(p - q, 0)).all(-1)
+
+
+@theorem(
+    "N4.resample",
+    source="arXiv:2411.00841; arXiv:2610.07822",
+    statement=r"0 < \Delta < \mathrm{TV}(p, q) \Rightarrow \mathrm{TV}(q A + (1 - \beta) p,\ p) > \Delta",
+    relation=">=",
+    hypotheses="laws p, q; NSD's acceptance A; the residual is the target itself",
+    status="proved",
+)
+def resampling_is_worse(p: Array, q: Array, top_p: float) -> Array:
+    """True (...) where resampling from the target must deviate by more than the standard residual does."""
+    distance, delta = _as_array(total_variation(p, q)), _as_array(step_deviation(p, q, top_p))
+    return (delta > 0) & (delta < distance)
 
 
 @theorem(
