@@ -6,9 +6,11 @@ import json
 import os
 import subprocess
 import sys
+from importlib.resources import files
 from pathlib import Path
 
 import hostile
+import jsonschema
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -61,7 +63,10 @@ def test_an_answer_that_ignores_its_coins_is_noted():
 
     report = blackbox.audit(greedy, QUICK)
     assert report.verdict == "rejected"
-    assert report.summary["faults"] == []  # the specimen M18 draws its bonus token; this one is greedy there too
+    named = [f["fault"] for f in report.summary["faults"]]
+    assert named == [
+        "silently greedy (and more in blocks)"
+    ]  # the specimen M18 draws its bonus token, this one does not
     assert "the answer does not depend on the random source" in report.summary["notes"]
 
 
@@ -416,6 +421,14 @@ def test_command_line(tmp_path, monkeypatch):
     broken = CliRunner().invoke(cli.main, ["audit", "hostile:too_many", "--black-box"])
     assert broken.exit_code == 4
     assert "broken contract: too many tokens" in broken.stdout
+
+
+@pytest.mark.parametrize("of", [known()["M2"].subject, batched(Standard()), hostile.too_many])
+def test_reports_follow_the_schema(of):
+    schema = json.loads(files("spectheory.audit").joinpath("report.schema.json").read_text())
+    data = json.loads(blackbox.audit(of, QUICK).dumps())
+    jsonschema.validate(data, schema, cls=jsonschema.Draft202012Validator)
+    assert AuditReport.from_json(data).to_json() == data
 
 
 def test_the_html_report_shows_every_section(tmp_path):
