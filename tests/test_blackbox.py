@@ -35,7 +35,8 @@ QUICK = blackbox.Request(deviation=0.2, false_alarm=1e-9, miss=1e-6)
 
 @pytest.mark.parametrize("name", hostile.KINDS)
 def test_hostile_callables_get_a_named_verdict_and_no_number(name):
-    report = blackbox.audit(subject(getattr(hostile, name), name), QUICK, time_limit=0.25)
+    limit = 0.25 if name == "sleeps" else 60.0  # the others must not time out on a busy machine
+    report = blackbox.audit(subject(getattr(hostile, name), name), QUICK, time_limit=limit)
     assert report.verdict == f"broken contract: {hostile.KINDS[name]}"
     assert report.summary["broken"]["kind"] == hostile.KINDS[name]
     assert report.summary["tests"] == []
@@ -395,7 +396,9 @@ def test_a_killed_command_resumes(tmp_path):
         )
         return done, (tmp_path / "calls").stat().st_size
 
-    killed, calls = launch(DIE_AT="92")
+    whole, calls = launch()
+    assert whole.returncode == 0, whole.stderr
+    killed, _ = launch(DIE_AT=str(calls - 2))
     assert killed.returncode == 137
     assert (tmp_path / "out" / runs.STATE).exists()
     finished, rest = launch()
