@@ -34,7 +34,8 @@ def engine(p: Any, q: Any, length: int, block_size: int) -> Any:
 
 
 def c4(length: int, block_size: int) -> Any:
-    return engine(*C4, length, block_size)
+    p, q = C4
+    return engine(p, q, length, block_size)
 
 
 def markov(length: int, block_size: int) -> Any:
