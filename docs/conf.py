@@ -30,7 +30,7 @@ extensions = [
     "sphinxcontrib.bibtex",
     "claims",
     "docstrings",
-    "notebooks",
+    "tutorials",
     "reference",
 ]
 exclude_patterns = ["_build"]

@@ -7,6 +7,7 @@ import math
 import sys
 import tomllib
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,13 @@ def differences(found: Any, expected: Any, where: str = "results") -> list[str]:
     numbers = all(isinstance(x, int | float) and not isinstance(x, bool) for x in (found, expected))
     same = math.isclose(found, expected, rel_tol=1e-6, abs_tol=1e-9) if numbers else found == expected
     return [] if same else [f"{where}: {found!r}, expected {expected!r}"]
+
+
+def drawn(report: Any) -> dict[str, tuple[Any, Mapping[str, Any]]]:
+    """name -> (figure, data) of the figures that an audit report asks for."""
+    wanted = report.to_json()["extra"].get("figures", [])
+    modules = {w["name"]: import_module(f"spectheory.figures.{w['module']}") for w in wanted}
+    return {w["name"]: (getattr(modules[w["name"]], w["function"])(w["data"]), w["data"]) for w in wanted}
 
 
 def experiment(run: Run, file: str) -> None:

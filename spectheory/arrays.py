@@ -98,11 +98,11 @@ def ratio(x: Array, y: Array, at_zero: float | int) -> Array:
 
 
 def log0(x: Array) -> Array:
-    """ln x with ln 0 = -inf and no warning; Fractions become float64."""
+    """ln x with ln 0 = -inf and no warning; rounding below 0 counts as 0, NaN stays NaN; Fractions become float64."""
     x = to_float(x)
     xp = namespace(x)
-    positive = x > 0
-    return xp.where(positive, xp.log(xp.where(positive, x, xp.ones_like(x))), xp.full_like(x, -float("inf")))
+    empty = x <= 0
+    return xp.where(empty, xp.full_like(x, -float("inf")), xp.log(xp.where(empty, xp.ones_like(x), x)))
 
 
 def xlogy(x: Array, y: Array) -> Array:

@@ -167,6 +167,31 @@ def _request_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def _black_box_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What a statistical audit of a callable needs to know before it begins."""
+    options = [
+        click.option(
+            "--black-box", is_flag=True, help="RULE is a callable: test it statistically. The next ones apply."
+        ),
+        click.option("--detect", default=0.05, show_default=True, help="The smallest TV worth detecting."),
+        click.option("--false-alarm", default=1e-3, show_default=True, help="Error rate of the whole audit."),
+        click.option(
+            "--miss", default=1e-4, show_default=True, help="Chance to overlook a TV of --detect in one test."
+        ),
+        click.option(
+            "--sequential", is_flag=True, help="Look at 1/16, 1/8, ... of each sample, and stop if it suffices."
+        ),
+        click.option("--batched", is_flag=True, default=None, help="The callable takes a batch of blocks."),
+        click.option("--arrays", type=click.Choice(["numpy", "torch"]), help="What it takes. Default: as it declares."),
+        click.option("--max-draws", type=int, help="Cap each test's sample (then the audit may be inconclusive)."),
+        click.option("--time-limit", default=10.0, show_default=True, help="Seconds a call may take."),
+        click.option("--seed", default=0, show_default=True),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 @main.command()
 @click.argument("rule")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of the rule; may be repeated.")
@@ -175,15 +200,31 @@ def _request_options(command: Callable[..., Any]) -> Callable[..., Any]:
     type=float,
     help="Claim: the mean one-step deviation on these rows is at most this; 0 claims losslessness. Exit code 1 if refuted.",
 )
+@click.option("--horizon", type=int, help="Add the sequence section: 1, 2, 4, ... up to this many tokens.")
+@click.option("--cost-ratio", default=0.05, show_default=True, help="Draft time / target time in its speed model.")
+@_black_box_options
 @_request_options
-def audit(rule: str, settings: tuple[str, ...], max_deviation: float | None, **options: Any) -> None:
+def audit(
+    rule: str,
+    settings: tuple[str, ...],
+    max_deviation: float | None,
+    horizon: int | None,
+    cost_ratio: float,
+    black_box: bool,
+    **options: Any,
+) -> None:
     """How far does RULE drift from its target on recorded rows, and what does it buy?
 
     RULE is a registered name (see `spectheory list`) or pkg.module:Class, importable from the working directory.
-    Exit codes: 0 completed and the claim holds, 1 the claim is refuted, 2 usage, 3 undecided, 4 bad data met.
+    With --black-box RULE is pkg.module:callable, called as verify(draft_tokens, draft_probs, target_probs, rng) -> tokens.
+    Exit codes: 0 completed and the claim holds, 1 the claim is refuted, 2 usage, 3 undecided, 4 bad data met or a
+    callable that broke its contract.
     """
     from . import audit as audits
 
+    if black_box:
+        _black_box(rule, settings, max_deviation, options)
+        return
     verifier = audits.load_rule(rule, parse_settings(settings))
     with _progress("shards") as progress:
         report = audits.run(
@@ -195,6 +236,20 @@ def audit(rule: str, settings: tuple[str, ...], max_deviation: float | None, **o
             out=options["out"],
             progress=progress,
         )
+    if horizon is not None:
+        from .audit import sequence
+
+        with _progress("shards") as progress:
+            report = sequence.add(
+                report,
+                verifier,
+                options["logits"],
+                horizon=horizon,
+                request=_request(options),
+                block=options["block"],
+                cost_ratio=cost_ratio,
+                progress=progress,
+            )
     _finish(report, options["out"], options["as_json"])
 
 
@@ -228,6 +283,26 @@ def horizon(rule: str, settings: tuple[str, ...], as_json: bool, **options: Any)
     _finish(report, options["out"], as_json)
 
 
+def _black_box(name: str, settings: tuple[str, ...], max_deviation: float | None, options: dict[str, Any]) -> None:
+    """The audit of a callable; its claim is always losslessness. Raises UsageError for options of the other audit."""
+    from .audit import blackbox
+
+    given = {"--set": settings, "--logits": options["logits"], "--block": options["block"], **_request(options)}
+    used = [option for option, value in given.items() if value]
+    if used or max_deviation:
+        raise UsageError(
+            f"{used[0] if used else '--max-deviation'} does not go with --black-box: it draws from designed pairs"
+        )
+    subject = blackbox.load(name, batched=options["batched"], arrays=options["arrays"])
+    request = blackbox.Request(
+        options["detect"], options["false_alarm"], options["miss"], options["sequential"], options["seed"]
+    )
+    kept = {key: options[key] for key in ("max_draws", "time_limit", "out")}
+    with _progress("draws") as progress:
+        report = blackbox.audit(subject, request, progress=progress, **kept)
+    _finish(report, options["out"], options["as_json"])
+
+
 @main.command()
 @click.argument("rules", nargs=-1, required=True)
 @_request_options
@@ -242,9 +317,33 @@ def compare(rules: tuple[str, ...], **options: Any) -> None:
     verifiers = [_bracketed(rule) for rule in rules]
     with _progress("shards") as progress:
         report = audits.compare(
-            verifiers, options["logits"], request=_request(options), block=options["block"], progress=progress
+            verifiers,
+            options["logits"],
+            request=_request(options),
+            block=options["block"],
+            out=options["out"],
+            progress=progress,
         )
     _finish(report, options["out"], options["as_json"])
+
+
+@main.command()
+@click.argument("names", nargs=-1)
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("out/figures"), show_default=True)
+def figures(names: tuple[str, ...], out: Path) -> None:
+    """Draw every figure again from the embedded sample (or only NAMES: nsd compare asd ersd): SVG, PDF and data.
+
+    The same version draws the same bytes.
+    """
+    from .audit.gallery import MAKERS, gallery
+    from .audit.save import write_figures
+
+    unknown = sorted(set(names) - set(MAKERS))
+    if unknown:
+        raise UsageError(f"no figures are called {unknown[0]!r}: choose from {', '.join(MAKERS)}")
+    for name, report in gallery(names):
+        for path in write_figures(report, out / name):
+            click.echo(path)
 
 
 def _bracketed(text: str) -> Any:

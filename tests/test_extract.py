@@ -147,6 +147,8 @@ def test_resume_after_a_kill_gives_the_same_bytes(model: str, recording: Path, t
     where = tmp_path / "rec"
     run = subprocess.run([sys.executable, "-c", KILLED, model, str(where), "|".join(PROMPTS), "15"], check=False)
     assert run.returncode == -signal.SIGKILL
+    with pytest.raises(DataError, match="not complete, it cannot be replayed"):
+        extract(model, "skip:1", PROMPTS, tmp_path / "x", blocks=6, tokens=where)
     partial = logits.read(where, strict=False)
     assert len(list(partial)) == 12  # one shard was full, three blocks were on their way
     assert partial.errors[0]["cause"].startswith("the recording stopped after 12 blocks")

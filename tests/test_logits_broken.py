@@ -14,7 +14,7 @@ import pytest
 from safetensors.numpy import load_file, save
 from test_logits_format import make_blocks
 
-from spectheory import Block, DataError, UsageError, logits, pmf
+from spectheory import Block, DataError, Truncated, UsageError, logits, pmf
 from spectheory.logits.writer import Recorder
 
 SECOND = "shard-00001.safetensors"
@@ -89,15 +89,39 @@ def test_bad_rows_inside_a_shard(recording: Path) -> None:
     z = good["target.logits"].copy()
     z[12, 5] = np.nan
     damage(recording, {"target.logits": z})
-    expect(recording, "block 14: target row 2, token 5 is NaN", 29, row=10)
+    expect(recording, "block 14: position 2: target token 5 is NaN", 29, row=12)
     tokens = good["tokens"].copy()
-    tokens[4] = -1
+    tokens[6] = -1
     damage(recording, {"target.logits": good["target.logits"], "tokens": tokens})
-    expect(recording, r"block 13: drafted token at position 0 is -1, outside \[0, 300\)", 29, row=5)
+    expect(recording, r"block 13: position 2: drafted token is -1, outside \[0, 300\)", 29, row=7)
     w = good["draft.logits"].copy()
-    w[0, good["tokens"][0]] = -np.inf
+    w[3, good["tokens"][3]] = -np.inf
     damage(recording, {"tokens": good["tokens"], "draft.logits": w})
-    expect(recording, "has draft probability 0", 29, row=0)
+    expect(recording, "block 12: position 3: drafted token .* has draft probability 0", 29, row=3)
+
+
+def test_codes_that_cannot_be_decoded(tmp_path: Path) -> None:
+    logits.write(make_blocks(30), tmp_path / "rec", encoding="u8sqrt-top256")
+    ids = load_file(tmp_path / "rec" / SECOND)["draft.top_ids"]
+    ids[9, 0] = 300
+    damage(tmp_path / "rec", {"draft.top_ids": ids})
+    expect(tmp_path / "rec", "block 14: cannot be decoded as u8sqrt-top256: index 300", 29, row=10)
+
+
+def test_impossible_truncated_rows(tmp_path: Path) -> None:
+    def rows() -> Truncated:
+        half = np.full(4, 0.5)
+        return Truncated(
+            np.arange(8).reshape(4, 2), np.full((4, 2), 0.25), np.full((4, 2), 0.25), half, half, half, half
+        )
+
+    logits.write([Block([0, 2, 4, 6], truncated=rows()) for _ in range(20)], tmp_path / "rec", vocab_size=9)
+    good = load_file(tmp_path / "rec" / SECOND)
+    for name, value, cause in (("ids", 9, "token id is outside"), ("q_tail", np.nan, "q_tail has a value outside")):
+        bad = good[f"truncated.{name}"].copy()
+        bad[6] = value
+        damage(tmp_path / "rec", {**good, f"truncated.{name}": bad})
+        expect(tmp_path / "rec", f"block 17: position 2: .*{cause}", 19, row=6)
 
 
 def test_unknown_encoding_and_broken_manifests(recording: Path, tmp_path: Path) -> None:

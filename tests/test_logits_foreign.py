@@ -46,6 +46,15 @@ def test_npz_is_read_in_place(tmp_path: Path, save: Any, dtype: Any) -> None:
     assert (last.info["file"], last.info["block"]) == ("dump.npz[120:150]", 24)
 
 
+def test_npz_becomes_a_recording(tmp_path: Path) -> None:
+    np.savez(tmp_path / "dump.npz", **arrays(), request=np.arange(30) // 4, position=np.arange(30))
+    logits.write(logits.read(tmp_path / "dump.npz"), tmp_path / "rec")
+    for old, new in zip(logits.read(tmp_path / "dump.npz"), logits.read(tmp_path / "rec"), strict=True):
+        assert pmf.total_variation(old.p, new.p).max() < 2e-3
+        assert pmf.total_variation(old.q, new.q).max() < 2e-3
+        assert [old.info[k] for k in ("request", "position")] == [new.info[k] for k in ("request", "position")]
+
+
 def test_npz_of_one_block_and_of_single_rows(tmp_path: Path) -> None:
     data = arrays(1)
     np.savez(tmp_path / "one.npz", **{k: v[0] for k, v in data.items()})
@@ -107,12 +116,12 @@ def test_npz_with_one_bad_row(tmp_path: Path) -> None:
     data["draft"][13, 2, 5] = np.nan
     data["tokens"][20, 1] = 200
     np.savez(tmp_path / "dump.npz", **data)
-    with pytest.raises(DataError, match=r"dump.npz\[60:120\]: row 5: block 13: draft row 2, token 5 is NaN"):
+    with pytest.raises(DataError, match=r"dump.npz\[60:120\]: row 7: block 13: position 2: draft token 5 is NaN"):
         list(logits.read(tmp_path / "dump.npz"))
     reader = logits.read(tmp_path / "dump.npz", strict=False)
     blocks = list(reader)
     assert [b.info["block"] for b in blocks] == [b for b in range(30) if b not in (13, 20)]
-    assert [(e["file"], e["row"]) for e in reader.errors] == [("dump.npz[60:120]", 5), ("dump.npz[60:120]", 40)]
+    assert [(e["file"], e["row"]) for e in reader.errors] == [("dump.npz[60:120]", 7), ("dump.npz[60:120]", 41)]
     same(data["target"][14], blocks[13].p)
 
 

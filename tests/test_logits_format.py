@@ -242,6 +242,9 @@ def test_scores_of_a_recording(recording: Path, tmp_path: Path) -> None:
     )
     with pytest.raises(DataError, match=r"n.npz: block \d+, position \d: drafted_logit nan"):
         logits.load_scores(tmp_path / "n.npz")
+    logits.save_scores(found._replace(top_id=found.top_id[:, 1:]), tmp_path / "n.npz")
+    with pytest.raises(DataError, match=r"top_id has shape \(30, 4\), its tokens ask for \(30, 5\)"):
+        logits.load_scores(tmp_path / "n.npz")
     (tmp_path / "n.npz").write_bytes(b"PK")
     with pytest.raises(DataError, match="not a readable file of compact scores"):
         logits.load_scores(tmp_path / "n.npz")

@@ -90,5 +90,16 @@ def test_audit_run():
     blocks = [st.Block(np.array([0, 1]), p=P, q=Q[:2])]
     report = st.audit.run(st.verifiers.Nucleus(top_p=0.8), blocks)
     assert isinstance(report, st.AuditReport)
-    keys = {"schema_version", "spectheory_version", "verifier", "source", "claim", "verdict", "summary", "sweep", "worst_rows", "errors"}
+    keys = {
+        "schema_version",
+        "spectheory_version",
+        "verifier",
+        "source",
+        "claim",
+        "verdict",
+        "summary",
+        "sweep",
+        "worst_rows",
+        "errors",
+    }
     assert keys <= set(report.to_json())

@@ -1,7 +1,8 @@
 """Theorem blocks written by the register, with the status that the last run of the ledger gave each claim.
 
 In a page's Markdown, a fence "```{claim} N1" becomes the block of claim N1, and the role {claim}`N1` a link to it.
-Claims of a theory file that its page does not place follow at the page's end. "```{claim-table}" becomes the table of all.
+Claims that no page places follow at the end of their family's page. "```{claim-table}" becomes the table of all,
+"```{claim-table} false" that of the false ones.
 """
 
 from __future__ import annotations
@@ -15,18 +16,23 @@ from typing import Any
 
 from ledger_run import Outcome, outcomes
 
-from spectheory import ledger
+from spectheory import CheckResult, ledger
 from spectheory.theory.registry import Theorem, theorems
 
-PAGES = {"S": "standard", "N": "nsd", "L": "lenience", "Q": "sequence", "A": "asd", "E": "ersd"}
+DOCS = Path(__file__).parents[1]
+BIBLIOGRAPHY, THEORY = DOCS / "refs.bib", DOCS / "theory"
+PAGES = {"S": "standard", "N": "nsd", "L": "lenience", "V": "lossy", "Q": "sequence", "A": "asd", "E": "ersd"}
 READS = {"=": "equals", "<=": "is at most", ">=": "is at least"}
 FENCE = re.compile(r"^```\{claim\} (\S+)\n```$", re.MULTILINE)
 ROLE = re.compile(r"\{claim\}`([^`]+)`")
-TABLE = re.compile(r"^```\{claim-table\}\n```$", re.MULTILINE)
+TABLE = re.compile(r"^```\{claim-table\}(?: (\w+))?\n```$", re.MULTILINE)
 
 
 def page(claim: Theorem) -> str:
-    """The theory page of a claim, by its family: `nsd`."""
+    """The theory page of a claim, say `nsd`: the one that places it, else that of its family."""
+    for path in THEORY.glob("*.md"):
+        if claim.id in FENCE.findall(path.read_text(encoding="utf-8")):
+            return path.stem
     return PAGES[claim.family]
 
 
@@ -41,30 +47,38 @@ def plain(text: str) -> str:
 
 
 def cited(source: str) -> str:
-    """The register's source with every arXiv number turned into a citation."""
-    return re.sub(r"(?:arXiv:)?(\d{4}\.\d{4,5})(?:v\d+)?", r"{cite:p}`\1`", plain(source))
+    """The register's source with every arXiv number that the bibliography knows turned into a citation."""
+    known = set(re.findall(r"^@\w+\{([^,]+),", BIBLIOGRAPHY.read_text(encoding="utf-8"), re.MULTILINE))
+    number = re.compile(r"(?:arXiv:)?(\d{4}\.\d{4,5})(?:v\d+)?")
+    return number.sub(lambda m: f"{{cite:p}}`{m[1]}`" if m[1] in known else m[0], plain(source))
 
 
 def readable(witness: str) -> str:
-    """An instance as the ledger prints it, with 1/2 for Fraction(1, 2) and bare brackets for arrays."""
-    text = re.sub(r"Fraction\((-?\d+), (\d+)\)", lambda m: m[1] if m[2] == "1" else f"{m[1]}/{m[2]}", witness)
-    text = re.sub(r"np\.\w+\(([^()]*)\)", r"\1", text)
-    text = re.sub(r"array\((\[.*?\])(?:,\s*dtype=\w+)?\)", r"\1", text, flags=re.DOTALL)
-    return re.sub(r"\s+", " ", text)
+    """An instance on one line, as code."""
+    return "`" + " ".join(witness.split()).replace("`", "'") + "`"
+
+
+def tried(run: CheckResult) -> str:
+    """What a run tried: searched instances, and the fixed ones beside them."""
+    fixed = [(run.golden, "published"), (run.families, "synthetic"), (run.recorded, "recorded")]
+    beside = ", ".join(f"{n} {word}" for n, word in fixed if n)
+    return f"{run.examples} searched instances (seed {run.seed})" + (f" and {beside} ones" if beside else "")
 
 
 def status(claim: Theorem, outcome: Outcome | None) -> tuple[str, str]:
     """(word, sentence) of what the last run found: the word is held, refuted, failed, reported or unchecked."""
     if outcome is None:
-        return ("reported", "no claim") if claim.status == "report" else ("unchecked", "no check is registered")
-    run, tried = outcome.result, f"{outcome.result.examples} instances (seed {outcome.result.seed})"
+        return "unchecked", "no check is registered"
+    run = outcome.result
+    if not run.ok:
+        cause = run.error or ("no violation was found" if claim.status == "false" else f"worst gap {run.worst:.3g}")
+        where = f", on {readable(run.witness)}" if run.witness else ""
+        return "failed", f"{plain(cause)}{where}; {tried(run)}"
     if claim.status == "false":
-        if run.ok:
-            return "refuted", f"false, shown on `{readable(run.witness)}`, the smallest violation reached in {tried}"
-        return "failed", f"registered as false, yet no violation was found in {tried}"
-    if run.ok:
-        return "held", f"on all of {tried}"
-    return "failed", f"violated by `{readable(run.witness)}` after {tried}, worst gap {run.worst:.3g}"
+        return "refuted", f"violated by {readable(run.witness)}, the smallest instance reached; {tried(run)}"
+    if claim.status == "report":
+        return "reported", f"a figure, not a claim; its two routes agree on {tried(run)}"
+    return "held", f"on {tried(run)}"
 
 
 def mutation(claim: Theorem, outcome: Outcome) -> str:
@@ -72,8 +86,8 @@ def mutation(claim: Theorem, outcome: Outcome) -> str:
     if outcome.mutated.ok:
         return "**not noticed: this check is defective**"
     if claim.status == "false":
-        return "with the replacement in its place, no violation is found"
-    return f"caught, by `{readable(outcome.mutated.witness)}`"
+        return "the formula that replaces it is not violated"
+    return f"caught, by {readable(outcome.mutated.witness)}"
 
 
 def check_source(claim: Theorem) -> str:
@@ -112,21 +126,25 @@ def block(claim: Theorem, outcome: Outcome | None) -> str:
     if claim.status == "false":
         lines += [f"- Counterexample: {plain(claim.counterexample)}", f"- What holds: {plain(claim.replacement)}"]
     if outcome is not None:
-        lines.append(f"- Wrong formula swapped in: {mutation(claim, outcome)}")
+        lines.append(f"- Wrong formula in its place: {mutation(claim, outcome)}")
     source = check_source(claim)
     if source:
         lines += ["", ":::{admonition} How it is checked", ":collapsible: closed", "```python", source, "```", ":::"]
     return "\n".join([*lines, "````", ""])
 
 
-def table(found: Mapping[str, Outcome]) -> str:
-    """All claims, a row each."""
-    rows = ["| claim | statement | last run | page |", "|---|---|---|---|"]
+def table(found: Mapping[str, Outcome], kind: str | None = None) -> str:
+    """All claims, or those registered with status `kind`, a row each."""
+    rows = ["| claim | last run | page | statement |", "|---|---|---|---|"]
     for claim in theorems().values():
+        if kind not in (None, claim.status):
+            continue
         word, _ = status(claim, found.get(claim.id))
         link = f"[{claim.id}](#{slug(claim.id)})"
-        statement = claim.statement.replace("|", r"\vert ").replace("\n", " ")
-        rows.append(f"| {link} | ${statement}$ | [{word}]{{.claim-{word}}} | {page(claim)} |")
+        statement = " ".join(claim.statement.replace(r"\|", r"\Vert ").replace("|", r"\vert ").split())
+        rows.append(
+            f"| {link} | [{word}]{{.claim-{word}}} | [{page(claim)}](/theory/{page(claim)}.md) | ${statement}$ |"
+        )
     return "\n".join(rows)
 
 
@@ -136,7 +154,7 @@ def expand(name: str, text: str, found: Mapping[str, Outcome]) -> str:
     placed = set(FENCE.findall(text))
     text = FENCE.sub(lambda m: block(known[m[1]], found.get(m[1])), text)
     text = ROLE.sub(lambda m: f"[{known[m[1]].id}](#{slug(m[1])})", text)
-    text = TABLE.sub(lambda m: table(found), text)
+    text = TABLE.sub(lambda m: table(found, m[1]), text)
     if name.startswith("theory/"):
         left = [c for c in known.values() if f"theory/{page(c)}" == name and c.id not in placed]
         if left:

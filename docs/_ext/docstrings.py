@@ -6,27 +6,20 @@ import re
 from typing import Any
 
 
-def to_rst(lines: list[str]) -> list[str]:
-    """Code spans become literals, everything else that reStructuredText would read as markup is escaped."""
-    out, indented = [], False
-    for line in lines:
-        if line.strip():
-            example = line.lstrip().startswith((">>>", "...")) or (indented and line.startswith(" "))
-            indented = example or line.startswith("    ")
-            out.append(line if example else _escape(line))
+def to_rst(text: str) -> str:
+    """Code spans become literals, also across a line break; what else reStructuredText would read as markup is escaped."""
+    pieces, out = re.split(r"`+([^`]+)`+", text), ""  # text, code, text, code, ..., text
+    for i, piece in enumerate(pieces):
+        if i % 2:  # a literal may touch no letter: "``Block``\\ s"
+            before, after = ("\\ " * c.isalnum() for c in (out[-1:], pieces[i + 1][:1]))
+            out += f"{before}``{' '.join(piece.split())}``{after}"
         else:
-            indented = False
-            out.append(line)
+            out += re.sub(r"([\\*_|])", r"\\\1", piece)
     return out
 
 
-def _escape(line: str) -> str:
-    pieces = re.split(r"`+([^`]+)`+", line)  # text, code, text, code, ...
-    return "".join(f"``{piece}``" if i % 2 else re.sub(r"([\\*_|])", r"\\\1", piece) for i, piece in enumerate(pieces))
-
-
 def _process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    lines[:] = to_rst(lines)
+    lines[:] = to_rst("\n".join(lines)).split("\n")
 
 
 def setup(app: Any) -> dict[str, bool]:

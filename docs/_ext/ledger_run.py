@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spectheory import CheckResult, __version__, ledger
+from spectheory.theory.registry import theorems
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,9 @@ def outcomes(cache: Path, examples: int, seed: int = 0) -> dict[str, Outcome]:
 
 
 def _run(id: str, examples: int, seed: int) -> list[CheckResult]:
-    return [next(iter(r for r in ledger.run(id, examples, seed, mutate) if r.claim == id)) for mutate in (False, True)]
+    ledger.load()
+    claim, check = theorems()[id], ledger.CHECKS[id]
+    return [ledger.run_one(claim, check, examples, seed, mutate) for mutate in (False, True)]
 
 
 def _fingerprint() -> str:

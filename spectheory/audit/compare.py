@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
 from ..results import AuditReport
-from .plan import plan, title_of
+from .plan import plan
 from .run import Progress, audit_token_rules
 from .source import open_source
 from .verdict import NONE
@@ -21,6 +22,7 @@ def compare(
     *,
     request: Mapping[str, Any] | None = None,
     block: int | None = None,
+    out: str | Path | None = None,
     progress: Progress | None = None,
 ) -> AuditReport:
     """Audit token rules over one pass of `source`. `summary["rules"]` has one entry a rule, `sweep` one curve a rule.
@@ -31,7 +33,7 @@ def compare(
         raise UsageError("compare needs at least one rule")
     plans = [plan(v, request, block) for v in verifiers]
     opened = open_source(source, plans[0].request)
-    reports = audit_token_rules(plans, opened, progress=progress)
+    reports = audit_token_rules(plans, opened, out=None if out is None else Path(out), progress=progress)
     first = reports[0]
     return AuditReport(
         verifier={"compare": [r.verifier for r in reports]},
@@ -39,19 +41,19 @@ def compare(
         claim="",
         verdict=NONE,
         summary={
-            **{k: first.summary.get(k) for k in ("rows", "blocks", "requests", "method", "tv")},
+            **{k: first.summary.get(k) for k in ("rows", "blocks", "requests", "method", "tv", "lossless")},
             "rules": [_entry(r) for r in reports],
         },
-        sweep=[{"rule": title_of(r.verifier), "points": r.sweep} for r in reports if r.sweep],
+        sweep=[{"rule": r.verifier["title"], "points": r.sweep} for r in reports if r.sweep],
         errors=_distinct(reports),
-        extra={"rule_errors": {title_of(r.verifier): len(r.errors) for r in reports if r.errors}},
+        extra={"rule_errors": {r.verifier["title"]: len(r.errors) for r in reports if r.errors}},
         spectheory_version=first.spectheory_version,
     )
 
 
 def _entry(report: AuditReport) -> dict[str, Any]:
     kept = {k: report.summary[k] for k in FIGURES if k in report.summary}
-    return {"rule": title_of(report.verifier), "verifier": report.verifier, "rows": report.summary["rows"], **kept}
+    return {"rule": report.verifier["title"], "verifier": report.verifier, "rows": report.summary["rows"], **kept}
 
 
 def _distinct(reports: Sequence[AuditReport]) -> list[Any]:

@@ -58,6 +58,7 @@ def _scratch(size: int) -> dict[str, Any]:
             "ids": np.empty(size + 1, np.int32),
             "where": np.empty(size + 1, np.int32),
             "mass": np.empty(1 << 16),
+            "ratios": np.empty(size),
         }
         _LOCAL.buffers = held
     return held
@@ -84,7 +85,7 @@ def from_logits(target: Any, draft: Any, top_p: float, full: bool = True) -> Row
 
 
 def _weights(compiled: Any, z: Any, out: Any) -> float:
-    peak = compiled.top(z)
+    peak = z.max()  # NaN and infinities survive it
     if not np.isfinite(peak):
         pmf.validate_logits(z)  # raises DataError and says where
         raise DataError("logits are not finite")
@@ -93,57 +94,53 @@ def _weights(compiled: Any, z: Any, out: Any) -> float:
 
 def _compiled_row(compiled: Any, a: Any, b: Any, x: float, y: float, top_p: float, full: bool, law: Any) -> RowFigures:
     """`law()` gives p in float64 for the rows that only `pmf.nucleus` may decide."""
-    tv = min(compiled.excess(a, b, x, y), 1.0)
-    size, unclear, edge, last, ids, n = _edge(compiled, a, x, top_p, law)
-    inside = compiled.excess_inside(a, b, x, y, ids, n, edge, last) if size else 0.0
+    size, unclear, edge, last = _edge(compiled, a, x, top_p, law)
+    tv, inside = compiled.excess(a, b, x, y, edge, last)
+    tv = min(tv, 1.0)
     inside = min(inside, tv)
     out = RowFigures(size, unclear, tv, min(1 - tv + inside, 1.0), inside, float(edge), int(last))
     if not full:
         return out
     share = inside / tv if tv > 0 else 0.0
-    forward, backward, worst = compiled.divergences(a, b, x, y, edge, last, share)
-    return out._replace(kl_target_output=forward, kl_output_target=backward, max_ratio=worst)
+    ratios = _scratch(a.size)["ratios"]
+    forward, backward = compiled.divergences(a, b, x, y, edge, last, share, ratios)
+    return out._replace(kl_target_output=forward, kl_output_target=backward, max_ratio=float(ratios.max()))
 
 
-def _edge(compiled: Any, a: Any, x: float, top_p: float, law: Any) -> tuple[int, bool, float, int, Any, int]:
-    """(size, ambiguous, edge weight, last id, candidate ids, their number) of the nucleus of the weights `a`."""
-    held = _scratch(a.size)
-    ids = held["ids"]
+def _edge(compiled: Any, a: Any, x: float, top_p: float, law: Any) -> tuple[int, bool, Any, int]:
+    """(size, ambiguous, edge weight, last id) of the nucleus of the weights `a`."""
+    held, kind = _scratch(a.size), a.dtype.type
     if top_p == 0:
-        return 0, False, np.inf, -1, ids, 0
+        return 0, False, kind(np.inf), -1
     if top_p == 1:
-        n = compiled.candidates(a, np.nextafter(a.dtype.type(0), a.dtype.type(1)), ids)
-        return n, False, 0.0, -1, ids, n
+        return int(np.count_nonzero(a)), False, kind(0), -1
     # Tokens below (1 - top_p) / V hold less than 1 - top_p together: the nucleus lies among the others.
-    n = compiled.candidates(a, (1 - top_p) / a.size / x * (1 - 1e-6), ids)
+    n = compiled.candidates(a, kind((1 - top_p) / a.size / x * (1 - 1e-6)), held["ids"])
     doubt = a.size * 2.0**-52 + 3 * NUCLEUS_TOL
-    size, edge, last, decided = compiled.boundary(a, x, ids, n, float(top_p), doubt, held["mass"], held["where"])
+    found = compiled.boundary(a, x, held["ids"], n, float(top_p), doubt, held["mass"], held["where"])
+    size, edge, last, decided = found
     if decided:
-        return size, False, edge, last, ids, n
+        return size, False, kind(edge), last
     p = law()
-    mask = pmf.nucleus(p, top_p)
-    members = np.flatnonzero(mask)
+    members = np.flatnonzero(pmf.nucleus(p, top_p))
     edge = a[members].min()
-    ids[: members.size] = members
     # Weights tied with the edge outside the nucleus have larger ids: pmf breaks ties by index.
-    return (
-        members.size,
-        bool(pmf.nucleus_is_ambiguous(p, top_p)),
-        edge,
-        members[a[members] == edge].max(),
-        ids,
-        members.size,
-    )
+    last = int(members[a[members] == edge].max())
+    return members.size, bool(pmf.nucleus_is_ambiguous(p, top_p)), edge, last
 
 
 def _numpy_row(p: Any, q: Any, top_p: float, full: bool) -> RowFigures:
-    mask = pmf.nucleus(p, top_p)
+    # the nucleus lies among the tokens that are not tiny (see _edge): sort those alone
+    some = np.flatnonzero(p >= (1 - top_p) / p.size * (1 - 1e-6)) if 0 < top_p < 1 else np.arange(p.size)
+    mask = np.zeros(p.size, bool)
+    mask[some] = pmf.nucleus(p[some], top_p)
     over = np.maximum(q - p, 0)
     tv, inside = float(pmf.total_variation(p, q)), float(over[mask].sum())
-    inside = min(inside, tv)
+    # Delta = D, and with it an infinite divergence, is decided by what lies outside, not by two rounded sums
+    inside = min(inside, tv) if over[~mask].any() else tv
     edge = p[mask].min() if mask.any() else np.inf
     last = int(np.flatnonzero(mask & (p == edge)).max(initial=-1))
-    unclear = bool(pmf.nucleus_is_ambiguous(p, top_p))
+    unclear = bool(pmf.nucleus_is_ambiguous(p[some], top_p))
     out = RowFigures(int(mask.sum()), unclear, tv, min(1 - tv + inside, 1.0), inside, float(edge), last)
     if not full:
         return out
@@ -160,3 +157,10 @@ def nsd_output(p: Any, q: Any, figures: RowFigures) -> Any:
     share = figures.deviation / figures.tv if figures.tv > 0 else 0.0
     d = q - p
     return np.maximum(p + np.where(d > 0, np.where(inside, d, 0), share * d), 0)
+
+
+def accepts(p: Any, q: Any, x: int, figures: RowFigures) -> float:
+    """NSD's acceptance of token x: 1 inside the nucleus, min(1, p/q) elsewhere."""
+    if p[x] > figures.edge or (p[x] == figures.edge and x <= figures.last):
+        return 1.0
+    return float(min(1.0, p[x] / q[x])) if q[x] > 0 else 1.0

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from html import escape
 
 from ..results import AuditReport
-from .text import COLORS, Section, headline, number, sections, source_line, title
+from .text import Section, headline, number, sections, source_line, summary_line, title, tone
+from .verdict import NONE
 
 STYLE = """
 :root{color-scheme:light dark;--ink:#1a1a1a;--soft:#5f6368;--line:#dadce0;--back:#fff;--card:#f6f7f9}
@@ -29,7 +30,7 @@ th:first-child,td:first-child{text-align:left}td.long{white-space:normal;min-wid
 .note{color:var(--soft);font-size:.85rem;margin:.4rem 0}
 figure{margin:1.25rem 0;background:#fff;border:1px solid var(--line);border-radius:.5rem;padding:.75rem;text-align:center}
 figure svg{width:100%;height:auto;max-width:46rem}
-.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(22rem,100%),1fr));gap:1rem;align-items:start}
+.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(19rem,100%),1fr));gap:1rem;align-items:start}
 .figures figure{margin:0}.figures .wide{grid-column:1/-1}
 """
 
@@ -40,7 +41,8 @@ def page(report: AuditReport, images: Sequence[str] = ()) -> str:
     body = [
         f"<h1>{name}</h1>",
         f'<p class="source">{escape(source_line(report))}</p>',
-        f'<p class="verdict {report.verdict if report.verdict in COLORS else "none"}">{escape(headline(report))}</p>',
+        f"<p>{escape(summary_line(report))}</p>",
+        _verdict(report),
         _cards(report),
         _figures(images),
         *(_section(s) for s in sections(report)),
@@ -53,6 +55,13 @@ def page(report: AuditReport, images: Sequence[str] = ()) -> str:
         + "\n".join(body)
         + "\n</body></html>\n"
     )
+
+
+def _verdict(report: AuditReport) -> str:
+    if report.verdict == NONE:
+        return ""
+    kind = tone(report)
+    return f'<p class="verdict {kind}">{escape(headline(report))}</p>'
 
 
 def _cards(report: AuditReport) -> str:

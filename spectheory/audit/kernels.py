@@ -9,13 +9,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
 from numba.extending import intrinsic
 
-# Reassociation and contraction let LLVM vectorise the sums; NaN and infinity keep their meaning.
-FAST = {"reassoc", "contract", "nsz", "arcp"}
+# Reassociation and contraction let LLVM vectorise the sums. No NaN reaches these loops (the caller checks), so maxima
+# may be reordered too; infinities keep their meaning.
+FAST = {"reassoc", "contract", "nsz", "arcp", "nnan"}
 LN2 = 0.6931471805599453
+ONE, SHIFT = np.uint64(1023), np.uint64(52)  # exponent bias and position of a float64
+ROOT_HALF = np.uint64(0x3FE6A09E667F3BCD)  # the bits of sqrt(1/2)
+MAGIC = np.uint64(0x4330000000000000)  # 2^52: an integer in its low bits reads as 2^52 + k
 
 
 def _bitcast(source: Any, target: Any, llvm: Any) -> Any:
@@ -33,25 +37,14 @@ def _bitcast(source: Any, target: Any, llvm: Any) -> Any:
 
 _float32_of = _bitcast(types.int32, types.float32, ir.FloatType())
 _int32_of = _bitcast(types.float32, types.int32, ir.IntType(32))
-_float64_of = _bitcast(types.int64, types.float64, ir.DoubleType())
-_int64_of = _bitcast(types.float64, types.int64, ir.IntType(64))
+_float64_of = _bitcast(types.uint64, types.float64, ir.DoubleType())
+_uint64_of = _bitcast(types.float64, types.uint64, ir.IntType(64))
 
 
-@njit(fastmath=FAST, cache=True)  # type: ignore[untyped-decorator]
-def top(z: Any) -> Any:
-    """Largest logit; NaN if any is NaN (a sum of zeros times the logits would hide an infinity, so ask for it apart)."""
-    best = z[0]
-    bad = 0
-    for i in range(z.size):
-        best = z[i] if z[i] > best else best
-        bad += z[i] != z[i]
-    return best if bad == 0 else np.float32(np.nan)
-
-
-@njit(fastmath=FAST, cache=True)  # type: ignore[untyped-decorator]
+@njit(fastmath=FAST, error_model="numpy", cache=True)  # type: ignore[untyped-decorator]
 def exponentials(z: Any, peak: Any, out: Any) -> Any:
     """out = exp(z - peak) in float32 (about 1 ulp) and its float64 sum. -inf gives 0; below -87.3 the result is 0."""
-    total = 0.0
+    total: Any = 0.0
     for i in range(z.size):
         t = z[i] - peak
         t = t if t > np.float32(-88.0) else np.float32(-88.0)
@@ -70,16 +63,6 @@ def exponentials(z: Any, peak: Any, out: Any) -> Any:
         w = c * scale if t > np.float32(-87.3) else np.float32(0.0)
         out[i] = w
         total += w
-    return total
-
-
-@njit(fastmath=FAST, cache=True)  # type: ignore[untyped-decorator]
-def excess(a: Any, b: Any, x: Any, y: Any) -> Any:
-    """sum (q - p)_+ = TV(p, q)."""
-    total = 0.0
-    for i in range(a.size):
-        d = b[i] * y - a[i] * x
-        total += d if d > 0 else 0.0
     return total
 
 
@@ -130,52 +113,50 @@ def boundary(a: Any, x: Any, ids: Any, n: Any, threshold: Any, doubt: Any, mass:
     return size, a[ids[0]], 0, False
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
-def excess_inside(a: Any, b: Any, x: Any, y: Any, ids: Any, n: Any, edge: Any, last: Any) -> Any:
-    """sum of (q - p)_+ over the candidates inside the nucleus whose last token is `last` with weight `edge`."""
-    total = 0.0
-    for j in range(n):
-        i = ids[j]
-        if a[i] > edge or (a[i] == edge and i <= last):
-            d = b[i] * y - a[i] * x
-            total += d if d > 0 else 0.0
-    return total
+@njit(fastmath=FAST, error_model="numpy", cache=True)  # type: ignore[untyped-decorator]
+def excess(a: Any, b: Any, x: Any, y: Any, edge: Any, last: Any) -> Any:
+    """sum (q - p)_+ over all tokens (TV) and over the nucleus whose last token is `last` with weight `edge` (Delta)."""
+    everywhere, inside = 0.0, 0.0
+    for i in range(a.size):
+        d = b[i] * y - a[i] * x
+        d = d if d > 0 else 0.0
+        everywhere += d
+        inside += d if (a[i] > edge) | ((a[i] == edge) & (i <= last)) else 0.0
+    return everywhere, inside
 
 
-@njit(fastmath=FAST, cache=True)  # type: ignore[untyped-decorator]
-def divergences(a: Any, b: Any, x: Any, y: Any, edge: Any, last: Any, share: Any) -> Any:
-    """(KL(p || out), KL(out || p), max out / p) of NSD's output law (theorem N3), share = Delta / D.
+@njit(fastmath=FAST, error_model="numpy", cache=True)  # type: ignore[untyped-decorator]
+def divergences(a: Any, b: Any, x: Any, y: Any, edge: Any, last: Any, share: Any, ratios: Any) -> Any:
+    """(KL(p || out), KL(out || p)) of NSD's output law (theorem N3), share = Delta / D; fills `ratios` with out / p.
 
     With r = out / p = 2^k m, every term is p (r - 1 - ln r) >= 0 and p (1 - r + r ln r) >= 0; at k = 0 both are written
-    without cancellation through s = d / (2 + d), d = r - 1, ln r = 2 atanh s.
+    without cancellation through s = d / (2 + d), d = r - 1, ln r = 2 atanh s. Branch-free, so that it vectorises.
     """
-    forward, backward, worst, lost = 0.0, 0.0, 0.0, 0
+    forward, backward, lost = 0.0, 0.0, 0.0
     for i in range(a.size):
         p, q = a[i] * x, b[i] * y
-        some = p > 0
-        d = (q - p) / (p if some else 1.0)
-        inside = a[i] > edge or (a[i] == edge and i <= last)
-        d = (d if inside else 0.0) if d > 0 else share * d
-        d = d if some else 0.0
+        d = (q - p) / (p if p > 1e-300 else 1e-300)
+        inside = (a[i] > edge) | ((a[i] == edge) & (i <= last))
+        over = d if inside else 0.0
+        d = over if d > 0 else share * d
+        d = d if p > 0 else 0.0
         r = 1.0 + d
-        worst = r if r > worst else worst
-        gone = r <= 0.0
-        lost += gone
-        v = 1e-300 if gone else r
-        bits = _int64_of(v) - np.int64(0x3FE6A09E667F3BCD)  # so that m lies in [sqrt(1/2), sqrt(2))
-        k = bits >> np.int64(52)
-        m = _float64_of(_int64_of(v) - (k << np.int64(52)))
-        same = k == 0
+        ratios[i] = r  # a running maximum would keep LLVM from vectorising the loop
+        lost += 1.0 if r <= 0.0 else 0.0
+        bits = _uint64_of(r if r > 1e-300 else 1e-300)
+        # (k + 1023) for m in [sqrt(1/2), sqrt(2)); by shifts and a magic number, as AVX2 has no int64 to float64
+        biased = (bits - ROOT_HALF + (ONE << SHIFT)) >> SHIFT
+        k = _float64_of(biased | MAGIC) - (4503599627370496.0 + 1023.0)
+        m = _float64_of(bits - ((biased - ONE) << SHIFT))
+        same = k == 0.0
         e = d if same else m - 1.0
         s = e / (2.0 + e)
         t = s * s
         # atanh(s) - s = s^3 (1/3 + t/5 + t^2/7 + ...), t <= .0295: eight terms reach 1e-13
-        tail = (
-            t
-            * s
-            * (1 / 3 + t * (1 / 5 + t * (1 / 7 + t * (1 / 9 + t * (1 / 11 + t * (1 / 13 + t * (1 / 15 + t / 17)))))))
-        )
+        tail = 1 / 15 + t / 17
+        tail = 1 / 9 + t * (1 / 11 + t * (1 / 13 + t * tail))
+        tail = t * s * (1 / 3 + t * (1 / 5 + t * (1 / 7 + t * tail)))
         log = 2.0 * (s + tail) + k * LN2
         forward += p * (s * d - 2.0 * tail if same else d - log)
         backward += p * (s * d + 2.0 * r * tail if same else r * log - d)
-    return (np.inf if lost else forward), backward, worst
+    return (np.inf if lost > 0 else forward), backward

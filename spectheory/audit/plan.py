@@ -14,6 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from .._version import __version__
 from ..errors import UsageError
 from ..pmf.nucleus import check_top_p
 from ..protocols import supports
@@ -48,18 +49,35 @@ class Plan:
 
     def spec(self) -> dict[str, Any]:
         """What the report says of the rule."""
-        return {"rule": self.label, "settings": dict(self.settings), "class": _class_name(self.verifier)}
+        title = title_of(self.verifier, self.label, self.settings)
+        return {
+            "title": title,
+            "rule": self.label,
+            "settings": dict(self.settings),
+            "class": _class_name(self.verifier),
+        }
 
     def fingerprint(self, source: Any) -> str:
         """Changes whenever cached rows would: rule, settings, its code's file, request, sweep, source."""
-        what = [self.spec(), dict(self.request), self.sweep, self.top_p, _code_digest(type(self.verifier)), source]
+        what = [
+            __version__,
+            self.spec(),
+            dict(self.request),
+            self.sweep,
+            self.top_p,
+            _code_digest(type(self.verifier)),
+            source,
+        ]
         return hashlib.sha256(json.dumps(what, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
 def plan(verifier: Any, request: Mapping[str, Any] | None = None, block: int | None = None, sweep: bool = True) -> Plan:
     """Check what was asked for. Raises UsageError for a rule that is not a token rule or settings out of range."""
     if "acceptance" not in supports(verifier) or "residual" not in supports(verifier):
-        raise UsageError(f"{_class_name(verifier)} has no acceptance(p, q) and residual(p, q): not a token rule")
+        raise UsageError(
+            f"{_class_name(verifier)} has no acceptance(p, q) and residual(p, q): not a token rule, and no "
+            "outcomes(block, state); a callable is audited with --black-box"
+        )
     request = {k: v for k, v in (request or {}).items() if v is not None}
     unknown = set(request) - set(REQUEST_SETTINGS)
     if unknown:
@@ -116,10 +134,12 @@ def label_of(verifier: Any) -> str:
     return cls.__name__
 
 
-def title_of(spec: Mapping[str, Any]) -> str:
-    """`nsd(top_p=0.9)`: how a report calls a rule."""
-    inside = ", ".join(f"{k}={v}" for k, v in spec["settings"].items())
-    return f"{spec['rule']}({inside})" if inside else str(spec["rule"])
+def title_of(verifier: Any, label: str, settings: Mapping[str, Any]) -> str:
+    """`nsd(top_p=0.9)`: how a report calls a rule. Settings at their default go without saying."""
+    fields = dataclasses.fields(verifier) if dataclasses.is_dataclass(verifier) else ()
+    defaults = {f.name: f.default for f in fields}
+    inside = ", ".join(f"{k}={v}" for k, v in settings.items() if defaults.get(k, dataclasses.MISSING) != v)
+    return f"{label}({inside})" if inside else label
 
 
 def _plain_setting(value: Any) -> Any:

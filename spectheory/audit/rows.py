@@ -11,9 +11,10 @@ import numpy as np
 from .. import pmf
 from ..arrays import log0, one_hot
 from ..errors import DataError, UsageError
-from ..exact.step import StepLaw, step
+from ..exact.step import StepLaw, acceptance_rate, step, step_deviation
 from ..protocols import Block
 from ..verifiers import Nucleus, Standard
+from ..verifiers.token import capped_ratio
 from . import fused, truncated
 from .plan import Plan
 
@@ -37,10 +38,9 @@ def measure(plan: Plan, block: Block, source: Mapping[str, Any], warped: bool = 
     p, q, declared = laws(plan, block, warped)
     if source.get("draft_mode") == "greedy":  # the law really drafted from
         q = one_hot(block.tokens, q)
-    accept = np.asarray(plan.verifier.acceptance(p, q), dtype=np.float64)
     columns = _nsd_columns if type(plan.verifier) in (Standard, Nucleus) else _step_columns
-    out |= columns(plan, p, q, accept)
-    out["accept_drafted"] = accept[np.arange(block.size), block.tokens]
+    out |= columns(plan, p, q, block.tokens)
+    out["accept_lossless"] = capped_ratio(p, q)[np.arange(block.size), block.tokens]
     out["pit"] = _pit(block, declared) if _sampled(source, declared) else np.full(block.size, np.nan)
     out |= _model_columns(plan, p, q, float(source.get("tv_floor") or 0.0), out)
     return out | _sweep(plan, p, q, out["tv"])
@@ -103,8 +103,9 @@ def _checked_step(plan: Plan, p: Any, q: Any, accept: Any) -> StepLaw:
     return law
 
 
-def _step_columns(plan: Plan, p: Any, q: Any, accept: Any) -> Record:
+def _step_columns(plan: Plan, p: Any, q: Any, tokens: Any) -> Record:
     """Any token rule, by the exact engine."""
+    accept = np.asarray(plan.verifier.acceptance(p, q), dtype=np.float64)
     law = _checked_step(plan, p, q, accept)
     size, unclear = (
         np.atleast_1d(pmf.nucleus_size(p, plan.top_p)),
@@ -121,11 +122,12 @@ def _step_columns(plan: Plan, p: Any, q: Any, accept: Any) -> Record:
         "max_ratio": ratios.max(-1),
         "nucleus_size": size,
         "nucleus_ambiguous": unclear,
+        "accept_drafted": accept[np.arange(len(p)), tokens],
         **_moved(p, law.output - p),
     }
 
 
-def _nsd_columns(plan: Plan, p: Any, q: Any, accept: Any) -> Record:
+def _nsd_columns(plan: Plan, p: Any, q: Any, tokens: Any) -> Record:
     """NSD, and the standard rule as its top_p = 0, by the fused pass; `nucleus_size` is then at the plan's top_p."""
     rows = range(len(p))
     figures = [fused.from_laws(p[i], q[i], float(getattr(plan.verifier, "top_p", 0))) for i in rows]
@@ -144,6 +146,7 @@ def _nsd_columns(plan: Plan, p: Any, q: Any, accept: Any) -> Record:
         "max_ratio": np.array([f.max_ratio for f in figures]),
         "nucleus_size": np.array([f.nucleus_size for f in sized]),
         "nucleus_ambiguous": np.array([f.ambiguous for f in sized]),
+        "accept_drafted": np.array([fused.accepts(p[i], q[i], int(tokens[i]), figures[i]) for i in rows]),
         **_moved(p, shift),
     }
 
@@ -218,10 +221,11 @@ def _sweep(plan: Plan, p: Any, q: Any, tv: Any) -> Record:
     if type(plan.verifier) is Nucleus:  # theorems N1 and N2: both follow from the excess inside the nucleus
         excess = np.array([[fused.from_laws(a, b, t, False).deviation for t in plan.sweep[1]] for a, b in zip(p, q)])
         return {"sweep_deviation": excess, "sweep_acceptance": np.minimum(1 - tv[:, None] + excess, 1.0)}
-    steps = [step(v, p, q) for v in plan.variants()]
+    variants = plan.variants()
+    rates = [np.minimum(np.atleast_1d(acceptance_rate(v, p, q)), 1.0) for v in variants]
     return {
-        "sweep_deviation": np.stack([np.atleast_1d(s.deviation) for s in steps], -1),
-        "sweep_acceptance": np.stack([np.minimum(np.atleast_1d(s.acceptance_rate), 1.0) for s in steps], -1),
+        "sweep_deviation": np.stack([np.atleast_1d(step_deviation(v, p, q)) for v in variants], -1),
+        "sweep_acceptance": np.stack(rates, -1),
     }
 
 

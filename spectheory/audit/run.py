@@ -35,7 +35,7 @@ def audit_token_rules(
     """One report a plan, over the same rows. `shards` restricts to those named; `out` keeps finished shards."""
     chosen = _chosen(source, shards)
     gathered: list[list[Record]] = [[] for _ in plans]
-    errors: list[list[dict[str, Any]]] = [[] for _ in plans]
+    errors = [source.unfinished() for _ in plans]
     for done, i in enumerate(chosen):
         for k, (rows, bad) in enumerate(_shard(plans, source, i, out)):
             errors[k] += bad
@@ -43,6 +43,8 @@ def audit_token_rules(
                 gathered[k].append(rows)
         if progress is not None:
             progress(done + 1, len(chosen))
+    if not any(gathered) and not any(errors):
+        raise DataError(f"{source.name}: there is no block to audit")
     return [
         summarise(plan, source, in_order(join_columns(rows)), bad, max_deviation)
         for plan, rows, bad in zip(plans, gathered, errors)
@@ -87,7 +89,8 @@ def _numbered(source: Source, i: int) -> Iterator[Block]:
     for number, block in enumerate(source.blocks(i)):
         given = dict(block.info)
         rows = given.get("rows") or ((given["row"],) if "row" in given else (at,))
-        known = {"file": source.shards[i], "block": number, "request": f"block {number}", **given, "rows": tuple(rows)}
+        file = str(given.get("file", given.get("shard", source.shards[i])))
+        known = {"block": number, "request": f"block {number}", **given, "file": file, "rows": tuple(rows)}
         at += block.size + 1
         yield Block(block.tokens, block.p, block.q, block.logits, block.truncated, known)
 
@@ -107,10 +110,10 @@ def _save_part(path: Path, rows: Record, errors: list[dict[str, Any]]) -> None:
 def _load_part(path: Path) -> tuple[Record, list[dict[str, Any]]] | None:
     """A finished shard, or None if it is missing or damaged."""
     try:
-        with np.load(path, allow_pickle=False) as data:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
             rows = {k: data[k] for k in data.files}
         return rows, json.loads(str(rows.pop("errors")))
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile):
         return None
 
 

@@ -21,7 +21,7 @@ def write(report: AuditReport, out: Path) -> list[Path]:
 
     Raises DataError naming the file if it cannot be written; files already written stay whole.
     """
-    figures = _figures(report, out)
+    figures = write_figures(report, out)
     images = [path for path in figures if path.suffix == ".svg"]
     paths = [_save(out / "report.json", lambda f: f.write(report.dumps().encode()))]
     if report.rows:
@@ -32,7 +32,8 @@ def write(report: AuditReport, out: Path) -> list[Path]:
     return paths + figures
 
 
-def _figures(report: AuditReport, out: Path) -> list[Path]:
+def write_figures(report: AuditReport, out: Path) -> list[Path]:
+    """Save the figures of a report (SVG, PDF and the data drawn) to `out`; none without matplotlib. Raises DataError."""
     if find_spec("matplotlib") is None:
         return []
     from ..figures import audit as figures

@@ -38,10 +38,18 @@ class Source:
         return iter(self.reader) if whole is None else whole(shard)
 
     def fingerprint(self, shard: int) -> Any:
-        """Identity of a shard's contents, None where it has none (then nothing is cached)."""
+        """Identity of a shard's contents and of what the manifest says of it; None where it has none: not cached then."""
         entries = self.manifest.get("shards") or []
         entry = entries[shard] if shard < len(entries) and isinstance(entries[shard], Mapping) else {}
-        return [self.shards[shard], entry["sha256"]] if "sha256" in entry else None
+        kept = [self.manifest.get(k) for k in ("settings", "eos_ids", "draft_mode", "tv_floor", "draft_to_target")]
+        return [self.shards[shard], entry["sha256"], kept] if "sha256" in entry else None
+
+    def unfinished(self) -> list[dict[str, Any]]:
+        """The recording's own defect, if its extraction was cut short."""
+        if self.manifest.get("complete", True):
+            return []
+        cause = f"the recording is unfinished: it stopped after {len(self.shards)} shards; extract again to resume it"
+        return [{"shard": "manifest.json", "row": None, "cause": cause}]
 
     def spec(self) -> dict[str, Any]:
         """What the report says of the source."""
@@ -63,13 +71,8 @@ def open_source(source: Any, request: Mapping[str, Any]) -> Source:
     if not isinstance(source, Iterable):
         raise DataError(f"the source must be a path, a reader or an iterable of blocks, not {type(source).__name__}")
     manifest = dict(getattr(source, "manifest", None) or {})
-    return Source(
-        str(getattr(source, "path", type(source).__name__)),
-        manifest,
-        list(getattr(source, "shards", [""])),
-        source,
-        False,
-    )
+    shards = list(source.shards) if hasattr(source, "shards") and hasattr(source, "blocks") else [""]
+    return Source(str(getattr(source, "path", type(source).__name__)), manifest, shards, source, False)
 
 
 def _named(error: Any) -> dict[str, Any]:

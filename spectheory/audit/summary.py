@@ -67,7 +67,6 @@ def _report(head: dict[str, Any], rows: Rows, errors: list[Any], texts: Mapping[
         return replace(report, claim=decide(Interval.exact(0), extra["limit"])[0])
     summary = _summary(rows, extra, bool(report.source.get("request")))
     contract = summary["drafts_follow_q"]
-    errors = sorted((e for e in errors if e["shard"] != ALL_SHARDS), key=lambda e: (e["shard"], e["row"] or 0))
     if contract["refuted"]:
         cause = f"the drafted tokens do not follow the declared q (p-value at most {contract['p_value']:.2g})"
         errors = [*errors, {"shard": ALL_SHARDS, "row": None, "cause": cause}]
@@ -89,6 +88,15 @@ def _report(head: dict[str, Any], rows: Rows, errors: list[Any], texts: Mapping[
     )
 
 
+def _in_order(errors: Sequence[Any]) -> list[Any]:
+    """Errors by shard and row, each once; what was concluded from all rows is concluded anew."""
+    kept: list[Any] = []
+    for error in sorted(errors, key=lambda e: (e["shard"], e["row"] or 0)):
+        if error["shard"] != ALL_SHARDS and error not in kept:
+            kept.append(error)
+    return kept
+
+
 def _summary(rows: Rows, extra: Mapping[str, Any], refiltered: bool) -> dict[str, Any]:
     floor = extra["tv_floor"]
     out: dict[str, Any] = {
@@ -105,7 +113,8 @@ def _summary(rows: Rows, extra: Mapping[str, Any], refiltered: bool) -> dict[str
     out["gap"] = figure(*_gap(rows))
     for name in ("kl_target_output", "kl_output_target", "max_ratio"):
         out[name] = figure(rows[name], rows["request"])
-    out["tokens_per_call"] = _tokens(rows, extra, refiltered)
+    out["tokens_per_call"] = _tokens(rows, extra, "acceptance" if refiltered else "accept_drafted")
+    out["lossless"] = _lossless(rows, extra, refiltered)
     out["nucleus"] = _nucleus(rows, extra)
     out["after_eos"] = _eos(rows)
     out["drafts_follow_q"] = contract(rows["pit"])
@@ -207,20 +216,27 @@ def _block_starts(rows: Rows) -> Any:
     return np.flatnonzero(rows["position"] == 0)
 
 
-def _tokens(rows: Rows, extra: Mapping[str, Any], refiltered: bool) -> dict[str, Any]:
+def _tokens(rows: Rows, extra: Mapping[str, Any], column: str) -> dict[str, Any]:
     """Expected tokens per target call, a value a block, over the coins of the rule; end of text respected.
 
-    Given the recorded drafts. Under other settings than the recorded ones (`refiltered`) those are no draws from q any
-    more: then the acceptance rates stand in for them, at the recorded contexts.
+    Given the recorded drafts, by `accept_drafted`. Under other settings than the recorded ones those are no draws from q
+    any more: then the acceptance rates at the recorded contexts stand in for them.
     """
     starts = _block_starts(rows)
     ends = np.append(starts[1:], len(rows["row"]))
     most = int((ends - starts).max())
     size = min(extra["block"] or most, most)
-    accept = rows["acceptance" if refiltered else "accept_drafted"]
+    accept = rows[column]
     values = [expected_tokens(accept[a:b][:size], rows["ends"][a:b][:size]) for a, b in zip(starts, ends)]
     out = figure(np.array(values), rows["request"][starts], None, (1.0, float(size + 1)))
-    return {**out, "block": size, "given": "recorded contexts" if refiltered else "recorded drafts"}
+    return {**out, "block": size, "given": "recorded drafts" if column.startswith("accept_") else "recorded contexts"}
+
+
+def _lossless(rows: Rows, extra: Mapping[str, Any], refiltered: bool) -> dict[str, Any]:
+    """What the standard rule does on the same rows, for comparison: acceptance 1 - TV(p, q) (S2), tokens per call."""
+    acceptance = figure(1 - rows["tv_upper"], rows["request"], 1 - rows["tv"], (0.0, 1.0))
+    tokens = _tokens({**rows, "lossless": 1 - rows["tv"]}, extra, "lossless" if refiltered else "accept_lossless")
+    return {"acceptance": acceptance["on_data"], "tokens_per_call": tokens["on_data"]}
 
 
 def _nucleus(rows: Rows, extra: Mapping[str, Any]) -> dict[str, Any]:

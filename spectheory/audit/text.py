@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..results import AuditReport, Interval
-from .plan import title_of
+from .verdict import BROKEN, INCONCLUSIVE, NONE, NOT_REJECTED, REJECTED
 
 LABELS = {
     "deviation": "deviation TV(emitted, target)",
@@ -29,6 +29,7 @@ LABELS = {
     "max_ratio": "largest emitted / target ratio",
 }
 COLORS = {"holds": "green", "refuted": "red", "undecided": "yellow"}
+LIKE = {NOT_REJECTED: "holds", REJECTED: "refuted", INCONCLUSIVE: "undecided"}
 Section = Mapping[str, Any]
 
 
@@ -42,7 +43,7 @@ def number(x: Any) -> str:
         return f"{x:,}"
     if math.isinf(x):
         return "inf" if x > 0 else "-inf"
-    return f"{x:.4g}"
+    return f"{x:.4g}" if abs(x) >= 1e-12 else "0"  # below that lies the rounding of float64 sums
 
 
 def interval(x: Interval | None) -> str:
@@ -113,7 +114,7 @@ def _audited(report: AuditReport) -> list[Section]:
 def _notes(report: AuditReport) -> list[str]:
     s = report.summary
     tokens, nucleus, contract = s["tokens_per_call"], s["nucleus"], s["drafts_follow_q"]
-    notes = [f"on data: exact for the stored laws. {s['method']}."]
+    notes = [f"on data: exact for the stored laws. {s['method']}. {s['requests']} requests here."]
     if report.extra.get("tv_floor"):
         floor = f"{report.extra['tv_floor']:.1e}"
         notes.append(
@@ -125,7 +126,7 @@ def _notes(report: AuditReport) -> list[str]:
         size = f"nucleus at top_p = {nucleus['top_p']:g}: median {q['median']:,}, largest {q['max']:,} tokens"
         notes.append(f"{size}; decided by rounding of the sums in {nucleus['ambiguous']} rows.")
     if contract["tested"]:
-        verdict = "REFUTED" if contract["refuted"] else "not refuted"
+        verdict = "refuted" if contract["refuted"] else "not refuted"
         notes.append(
             f"drafts follow the declared q: {verdict} ({contract['tested']} drafts, p-value at most {contract['p_value']:.2g})."
         )
@@ -163,23 +164,20 @@ def _compared(report: AuditReport) -> Section:
 
 def _worst(report: AuditReport) -> Section:
     rows = [
-        [
-            f"{w['shard']}:{w['row']}",
-            number(w["deviation"]),
-            number(w["acceptance"]),
-            token(w["drafted"]),
-            _moved(w["gained"], "+"),
-            _moved(w["lost"], "-"),
-        ]
+        [place(w), number(w["deviation"]), number(w["acceptance"]), token(w["drafted"])]
+        + [_moved(w[side], sign) for side, sign in (("gained", "+"), ("lost", "-"))]
         for w in report.worst_rows
     ]
-    columns = ["row", "deviation", "acceptance", "drafted", "gained most", "lost most"]
-    return {
-        "title": "Worst rows",
-        "columns": columns,
-        "rows": rows,
-        "notes": ["mass by which a token is emitted more or less often than the target asks."],
-    }
+    columns = ["row", "deviation", "acceptance", "drafted", "emitted more often", "emitted less often"]
+    notes = [
+        "by how much a token's probability is above or below the target's; the context of each row is in report.json."
+    ]
+    return {"title": "Worst rows", "columns": columns, "rows": rows, "notes": notes}
+
+
+def place(row: Mapping[str, Any]) -> str:
+    """`shard-00000:28`: where to find a row."""
+    return f"{str(row['shard']).removesuffix('.safetensors')}:{row['row']}"
 
 
 def token(t: Mapping[str, Any]) -> str:
@@ -189,7 +187,7 @@ def token(t: Mapping[str, Any]) -> str:
 
 
 def _moved(tokens: list[Any], sign: str) -> str:
-    return ", ".join(f"{token(t)} {sign}{number(t['mass'])}" for t in tokens) or "-"
+    return ", ".join(f"{token(t)} {sign}{t['mass']:.2g}" for t in tokens if t["mass"] >= 0.005) or "-"
 
 
 def _plus(x: float | None) -> str:
@@ -201,19 +199,48 @@ def _span(x: Interval | None) -> str:
 
 
 def headline(report: AuditReport) -> str:
-    """The verdict in one line."""
+    """The verdict in one line; empty where nothing was claimed."""
     s = report.summary
+    if report.verdict == NONE:
+        return ""
     if not s.get("rows") and "rules" not in s:
+        if "statement" in s:
+            return f"{report.verdict} ({s['statement']})"
         return "no row could be audited" if "rows" in s else report.verdict
-    if report.claim:
-        return f"{report.verdict.upper()}: {report.claim}"
-    return report.verdict
+    return f"{report.verdict.upper()}: {report.claim}" if report.claim else report.verdict
+
+
+def summary_line(report: AuditReport) -> str:
+    """What the rule buys and costs, in a sentence; empty where the report has other figures."""
+    s = report.summary
+    if "lossless" not in s or "deviation" not in s:
+        return ""
+    share = {
+        k: _percent(x) for k, x in (("own", s["acceptance"]["on_data"]), ("lossless", s["lossless"]["acceptance"]))
+    }
+    text = f"accepts {share['own']} of drafts (the lossless rule: {share['lossless']})"
+    own, other = s["tokens_per_call"]["on_data"], s["lossless"]["tokens_per_call"]
+    if own is not None and other is not None:
+        text += f", {own.upper:.3g} tokens per target call (lossless: {other.upper:.3g})"
+    return f"{text}, at a mean deviation of {interval(s['deviation']['on_data'])}"
+
+
+def _percent(x: Interval) -> str:
+    return f"{100 * x.upper:.1f} %" if x.lower == x.upper else f"{100 * x.lower:.1f} to {100 * x.upper:.1f} %"
+
+
+def tone(report: AuditReport) -> str:
+    """Which of COLORS a verdict takes; "none" without one."""
+    if report.verdict.startswith(BROKEN):
+        return "refuted"
+    word = LIKE.get(report.verdict, report.verdict)
+    return word if word in COLORS else "none"
 
 
 def title(report: AuditReport) -> str:
     if "compare" in report.verifier:
         return f"{len(report.verifier['compare'])} rules compared"
-    return title_of(report.verifier) if "rule" in report.verifier else str(report.verifier.get("name", "audit"))
+    return str(report.verifier.get("title") or report.verifier.get("rule") or "audit")
 
 
 def source_line(report: AuditReport) -> str:
@@ -229,8 +256,14 @@ def source_line(report: AuditReport) -> str:
 
 def render(report: AuditReport) -> Group:
     """The report as a rich renderable."""
-    color = COLORS.get(report.verdict, "cyan")
-    head = Text.assemble((title(report), "bold"), f"\n{source_line(report)}\n", (headline(report), f"bold {color}"))
+    color = COLORS.get(tone(report), "cyan")
+    lines = {
+        title(report): "bold",
+        source_line(report): "",
+        summary_line(report): "",
+        headline(report): f"bold {color}",
+    }
+    head = Text("\n").join(Text(line, style) for line, style in lines.items() if line)
     return Group(
         Panel(head, title="spectheory audit", title_align="left", box=box.ROUNDED),
         *(_table(s) for s in sections(report)),

@@ -42,7 +42,8 @@ def measure(plan: Plan, block: Block) -> dict[str, Any]:
         "kl_target_output": unknown if nsd else np.zeros(size),
         "kl_output_target": unknown if nsd else np.zeros(size),
         "max_ratio": unknown if nsd else np.ones(size),
-        "accept_drafted": _accept_drafted(block, nsd),
+        "accept_drafted": unknown if nsd else _ratio_drafted(block),
+        "accept_lossless": _ratio_drafted(block),
         "pit": unknown,
         "target_top": np.full(size, -1),
         "gained": no_token,
@@ -65,14 +66,14 @@ def _deviation(plan: Plan, rows: Any, size: int) -> tuple[Any, Any]:
     return tuple(np.atleast_1d(x)[:size] for x in pmf.truncated_nucleus_deviation(rows, plan.top_p))  # type: ignore[return-value]
 
 
-def _accept_drafted(block: Block, nsd: bool) -> Any:
-    """min(1, p/q) of the drafted token where both sides recorded it; unknown otherwise, and for NSD."""
+def _ratio_drafted(block: Block) -> Any:
+    """min(1, p/q) of the drafted token where both sides recorded it, else NaN."""
     rows, size = block.truncated, block.size
     assert rows is not None
     at = rows.ids[:size] == block.tokens[:, None]
     p = np.where(at, np.nan_to_num(rows.p[:size]), 0).sum(-1)
     q = np.where(at, np.nan_to_num(rows.q[:size]), 0).sum(-1)
-    known = (p > 0) & (q > 0) & (not nsd)
+    known = (p > 0) & (q > 0)
     return np.where(known, np.minimum(1, p / np.where(known, q, 1)), np.nan)
 
 

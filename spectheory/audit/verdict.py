@@ -8,7 +8,9 @@ from ..results import AuditReport, Interval
 # Float64 sums over a vocabulary leave up to about 1e-12; a deviation below this is not one.
 ROUNDING = 1e-9
 HOLDS, REFUTED, UNDECIDED, NONE = "holds", "refuted", "undecided", "no claim"
-EXIT_CODES = {HOLDS: 0, NONE: 0, REFUTED: 1, UNDECIDED: 3}
+# A black-box audit cannot confirm, only fail to reject; a callable that broke the contract gets no number at all.
+NOT_REJECTED, REJECTED, INCONCLUSIVE, BROKEN = "lossless not rejected", "rejected", "inconclusive", "broken contract"
+EXIT_CODES = {HOLDS: 0, NONE: 0, REFUTED: 1, UNDECIDED: 3, NOT_REJECTED: 0, REJECTED: 1, INCONCLUSIVE: 3}
 
 
 def decide(deviation: Interval, max_deviation: float | None) -> tuple[str, str]:
@@ -35,4 +37,4 @@ def exit_code(report: AuditReport) -> int:
     """What the command line returns: a refuted claim (1) comes before bad data (4), bad data before undecided (3)."""
     if report.verdict == REFUTED:
         return 1
-    return 4 if report.errors else EXIT_CODES.get(report.verdict, 0)
+    return 4 if report.errors or report.verdict.startswith(BROKEN) else EXIT_CODES.get(report.verdict, 0)

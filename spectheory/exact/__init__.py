@@ -1,5 +1,7 @@
 """Ground truth by enumeration or quadrature. Knows no theorem: it is what theorems are judged by."""
 
+from . import offline as offline
+from . import regret as regret
 from .block import BlockLaw, block_law, engine_law, engine_states
 from .race import (
     RankEstimate,
@@ -7,8 +9,10 @@ from .race import (
     draft_laws,
     index_entropy,
     index_law,
+    index_log_mean,
     index_mean,
     index_success,
+    index_variance,
     log_mean,
     mean,
     rank_entropy,
@@ -45,8 +49,10 @@ __all__ = [
     "engine_states",
     "index_entropy",
     "index_law",
+    "index_log_mean",
     "index_mean",
     "index_success",
+    "index_variance",
     "least_deviation",
     "log_mean",
     "mean",

@@ -46,6 +46,7 @@ def block_law(verifier: Any, model: Model, *, block_size: int) -> BlockLaw:
     _check(verifier, block_size, block_size + 1)
     table = as_table(model, block_size + 1)
     size = table.vocab_size
+    _check_cost(1, table, block_size)
     accepted = zeros(table, (block_size + 1,))
     tokens = zeros(table, (size,) * (block_size + 1))
     for commit, weight, _ in _commits(verifier, table, table.initial, verifier_start(verifier), block_size):
@@ -86,16 +87,20 @@ def engine_states(
             del open_[sequence, state]
             at = (_walk(table, sequence), state)
             if at not in known:
-                if len(known) * table.vocab_size**block_size > BLOCK_CAP:
-                    raise CostError(
-                        f"{len(known)} (context, state) pairs times {table.vocab_size}^{block_size} drafts exceed BLOCK_CAP = {BLOCK_CAP}"
-                    )
+                _check_cost(len(known) + 1, table, block_size)
                 known[at] = _commits(verifier, table, *at, block_size)
             for commit, weight, after in known[at]:
                 grown = (*sequence, *commit)[:length]
                 into = done if len(grown) == length else open_
                 into[grown, after] = into.get((grown, after), 0) + mass * weight
     return dict(done)
+
+
+def _check_cost(pairs: int, table: Tabular, block_size: int) -> None:
+    if pairs * table.vocab_size**block_size > BLOCK_CAP:
+        raise CostError(
+            f"{pairs} (context, state) pairs times {table.vocab_size}^{block_size} drafts exceed BLOCK_CAP = {BLOCK_CAP}"
+        )
 
 
 def _commits(verifier: Any, table: Tabular, context: int, state: Hashable, block_size: int) -> list[Commit]:

@@ -11,6 +11,7 @@ Convention where Q has zeros: tokens that the draft never proposes come last, in
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -26,17 +27,22 @@ from .race_quadrature import trapezoid
 RATIONAL_CAP = 14  # a rational law sums over 2^n subsets of the n tokens that can stand ahead
 DIRECT_CAP = 64  # above, floats go through `race_large`
 LAW_CAP = 2000
+TINY = 1e-290
+INDEX_CAP = 10_000_000
 LAW_ERROR = 1e-12  # certified L1 error of the float rank law
 
 
 def single_pair(P: Array, Q: Array) -> tuple[Array, Array]:
-    """One checked pair of laws (V,). Raises DataError for rows that are not laws, UsageError for batches."""
+    """One checked pair of laws (V,). Float masses below TINY count as zero, so that no ratio overflows.
+
+    Raises DataError for rows that are not laws, UsageError for batches.
+    """
     p, q = validate_pair(P, Q)
     if p.ndim != 1 or q.ndim != 1:
         raise UsageError(f"races are computed for one pair of laws (V,) at a time, not {p.shape} and {q.shape}")
     if is_rational(p) != is_rational(q):
         p, q = p.astype(np.float64), q.astype(np.float64)
-    return p, q
+    return (p, q) if is_rational(p) else (np.where(p < TINY, 0, p), np.where(q < TINY, 0, q))
 
 
 def ahead_rates(p: Array, q: Array, i: int) -> tuple[int, Array]:
@@ -56,6 +62,8 @@ def count_law(rates: Array) -> Array:
     is certified below 1e-13 (`race_quadrature`), with the Poisson-binomial recursion at each node.
     """
     n = len(rates)
+    if n == 0:
+        return 1 + zeros_like(np.zeros(1, dtype=rates.dtype))
     if not is_rational(rates):
         law = np.zeros(n + 1)
         t, w, left, _ = trapezoid(lambda s: float(-np.expm1(-s * rates).sum()), 1e-13)
@@ -195,7 +203,7 @@ def index_success(P: Array, Q: Array) -> Array:
     """
     p, q = single_pair(P, Q)
     out, alive = zeros_like(p) + 1, p > 0
-    out[alive] = race_agreement(p, q)[alive] / p[alive]
+    out[alive] = np.minimum(race_agreement(p, q)[alive] / p[alive], out[alive])  # rounding may put it above 1
     return out
 
 
@@ -224,31 +232,51 @@ def index_mean(P: Array, Q: Array) -> Any:
     return total(p[alive] / success[alive])
 
 
+def index_variance(P: Array, Q: Array) -> Any:
+    """Var[K], from E[K^2] = sum_i P_i (2 - s_i) / s_i^2, s = `index_success`; infinite if Q misses part of P."""
+    p, _ = single_pair(P, Q)
+    success, alive = index_success(P, Q), p > 0
+    mean = index_mean(P, Q)
+    return mean if mean == math.inf else total(p[alive] * (2 - success[alive]) / success[alive] ** 2) - mean**2
+
+
 def index_entropy(P: Array, Q: Array) -> Interval:
     """H[K] in nats, certified: summed until the slowest geometric has fallen by e^-60; the rest is bounded.
 
     Raises CostError where Q misses part of P or the tail is too long (more than 10^7 terms).
     """
+    h, last = 0.0, 1
+    for pk, k in _index_terms(P, Q):
+        h, last = h + float(entropy(pk)), int(k[-1])
+    # Past the last term p_k <= e^{-60} (1 - s)^j with j = k - 1 - last and 1 / s <= last + 1; -x ln x increases there.
+    rest = 61 * math.exp(-60) * (last + 1)
+    return Interval(h, h, h + rest, "certified", None, "E1, geometric mixture")
+
+
+def index_log_mean(P: Array, Q: Array) -> Interval:
+    """E ln K in nats, certified. Raises as `index_entropy`."""
+    value, last = 0.0, 1
+    for pk, k in _index_terms(P, Q):
+        value, last = value + float(pk @ np.log(k)), int(k[-1])
+    # Past the last term, ln k <= ln last + (k - last), against the same geometric tail.
+    rest = math.exp(-60) * (math.log(last) + last + 1) * (last + 1)
+    return Interval(value, value, value + rest, "certified", None, "E1, geometric mixture")
+
+
+def _index_terms(P: Array, Q: Array) -> Iterator[tuple[Array, Array]]:
+    """(P(K = k), k) in blocks of k, until the slowest geometric has fallen by e^-60."""
     p, q = (to_float(x) for x in single_pair(P, Q))
-    success = index_success(p, q)[p > 0]
-    weight = p[p > 0]
+    success, weight = index_success(p, q)[p > 0], p[p > 0]
     slowest = float(success.min())
     if slowest == 0:
         raise CostError("K is infinite with positive probability: Q misses part of P")
-    if slowest == 1:
-        return Interval.exact(0.0, "K = 1 surely")
-    kmax = math.ceil(-60.0 / math.log1p(-slowest)) + 1
-    if kmax > 10_000_000:
-        raise CostError(f"H[K] needs {kmax} terms (cap 10^7): some token has Q far below P")
-    h, k = 0.0, 1
-    while k <= kmax:
-        block = np.arange(k, min(k + max(1, 2_000_000 // len(weight)), kmax + 1))
-        pk = (weight * success) @ (1 - success)[:, None] ** (block - 1)[None, :]
-        h += float(entropy(pk))
-        k = int(block[-1]) + 1
-    # Past kmax, p_k <= e^{-60} (1 - slowest)^j with j = k - 1 - kmax; -x ln x increases there, and the sum is below this.
-    rest = 61 * math.exp(-60) / slowest
-    return Interval(h, h, h + rest, "certified", None, "E1, geometric mixture")
+    kmax = 1 if slowest >= 1 else math.ceil(-60.0 / math.log1p(-slowest)) + 1
+    if kmax > INDEX_CAP:
+        raise CostError(f"the law of K needs {kmax} terms (cap {INDEX_CAP}): some token has Q far below P")
+    rows = max(1, 2_000_000 // len(weight))
+    for at in range(1, kmax + 1, rows):
+        k = np.arange(at, min(at + rows, kmax + 1))
+        yield (weight * success) @ (1 - success)[:, None] ** (k - 1)[None, :], k
 
 
 def log_mean(pmf: Array) -> float:

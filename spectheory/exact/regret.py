@@ -88,7 +88,13 @@ def lattice(
     if unit <= 2 * SLACK:
         raise CostError(f"the regrets share no unit above {float(2 * SLACK):g} nats: pass a step, say 1/64")
     around = math.ceil if direction == "up" else math.floor
-    weights = [around(r / unit) for r in known]
+    # Regrets that weigh the same and pass the same gates are one: many recorded values, few classes.
+    masses: dict[tuple[int, tuple[bool, ...]], Any] = {}
+    for j, (r, mass) in enumerate(zip(known, positions.regrets.values())):
+        kind = around(r / unit), tuple(bool(ok) for ok in admissible[:, j])
+        masses[kind] = masses.get(kind, 0) + (1 - positions.match) * mass
+    weights = [weight for weight, _ in masses]
+    admissible = np.array([passes for _, passes in masses], dtype=bool).reshape(len(masses), size).T
     exceptions = size if rule.cap == math.inf else min(int(rule.cap), size)
     top = full = None
     if budget != math.inf:
@@ -101,7 +107,7 @@ def lattice(
         unit,
         positions.match,
         weights,
-        [(1 - positions.match) * m for m in positions.regrets.values()],
+        list(masses.values()),
         admissible,
         exceptions,
         top,

@@ -65,19 +65,18 @@ def _enumerate(table: Tabular, accepted: Array, corrected: Array, length: int, b
     size, contexts = table.vocab_size, np.array([table.initial])
     weights = zeros(table, (1, block_size + 1))
     weights[0, 0] = weights[0, 0] + 1
-    for t in range(length):
-        top = min(t, block_size)  # deeper positions in the block cannot have been reached
+    for t in range(length - 1):
+        live = min(t + 1, block_size)  # deeper positions in the block cannot have been reached
         grid = zeros(table, (len(weights), size, block_size + 1))
-        live = min(top + 1, block_size)
         fresh = weights[:, :live].sum(axis=1)[:, None] * corrected[contexts]
-        grid[:, :, 1 : live + 1] = weights[:, None, :live] * accepted[contexts][:, :, None]
-        if top == block_size:
+        if t >= block_size:
             fresh = fresh + weights[:, block_size, None] * table.target[contexts]
         grid[:, :, 0] = fresh
+        grid[:, :, 1 : live + 1] = weights[:, None, :live] * accepted[contexts][:, :, None]
         weights = grid.reshape(-1, block_size + 1)
-        if t + 1 < length:
-            contexts = table.step(np.repeat(contexts, size), np.tile(np.arange(size), len(contexts)))
-    return weights.sum(axis=1).reshape((size,) * length)
+        contexts = table.step(np.repeat(contexts, size), np.tile(np.arange(size), len(contexts)))
+    law = weights[:, :block_size].sum(axis=1)[:, None] * (accepted + corrected)[contexts]  # j no longer matters
+    return (law + weights[:, block_size, None] * table.target[contexts]).reshape((size,) * length)
 
 
 def zeros(table: Tabular, shape: tuple[int, ...]) -> Array:

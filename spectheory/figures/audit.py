@@ -10,46 +10,37 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from .style import COLORS, COLUMN, GREY, LIGHT, PAGE, figure, look, save, style
+from .style import COLORS, COLUMN, GREY, LIGHT, figure, look, save, style
 
 
 def plane(data: Mapping[str, Any]) -> Figure:
     """The deviation-acceptance plane. `data`: mean `tv`, `points` [{label, acceptance, deviation}], `curves` [{label,
-    acceptance [..], deviation [..], values [..]}].
+    acceptance [..], deviation [..], values [..]}]; a curve looks like the point of its label.
 
-    No rule lies below the line P(reject) + deviation = TV(p, q) (Yin et al. 2411.00841; theorem N2).
+    No rule lies below the line P(reject) + deviation = TV(p, q) (Yin et al. 2411.00841; theorem V.line).
     """
-    tv = data["tv"]
+    tv, points, curves = data["tv"], data["points"], data["curves"]
+    many = len(points) > 4
+    looks = {p["label"]: look(i) for i, p in enumerate(points)}
     with style():
-        made, axes = figure(COLUMN, 2.9)
-        points = data["points"]
-        low = min([1 - tv, *(p["acceptance"] for p in points), *(a for c in data["curves"] for a in c["acceptance"])])
-        high = max([tv, *(p["deviation"] for p in points), *(d for c in data["curves"] for d in c["deviation"])])
+        columns = 2 if many and max(len(p["label"]) for p in points) <= 34 else 1
+        made, axes = figure(COLUMN, 2.65 + 0.11 * -(-(len(points) + 1) // columns))
+        low = min([1 - tv, *(p["acceptance"] for p in points), *(a for c in curves for a in c["acceptance"])])
+        high = max([tv, *(p["deviation"] for p in points), *(d for c in curves for d in c["deviation"])])
         axes.fill_between([1 - tv, 1], [0, tv], color=LIGHT, lw=0)
         axes.plot([1 - tv, 1], [0, tv], color=GREY, lw=0.8, ls="--", label="optimal line", zorder=1)
-        axes.annotate("no rule here", (1 - tv / 3, tv / 12), ha="center", va="bottom", fontsize=6, color=GREY)
-        for i, curve in enumerate(data["curves"]):
-            kept = look(i)
+        axes.annotate("no rule here", (1 - tv / 20, tv / 20), ha="right", va="bottom", fontsize=6, color=GREY)
+        for curve in curves:
+            kept = looks[curve["label"]]
             axes.plot(curve["acceptance"], curve["deviation"], lw=0.8, ms=2.2, alpha=0.8, **kept)
-        for i, point in enumerate(points):
-            axes.plot(
-                point["acceptance"],
-                point["deviation"],
-                ls="none",
-                ms=5.5,
-                mec="white",
-                mew=0.5,
-                label=point["label"],
-                **look(i),
-                zorder=3,
-            )
-        pad = 0.04
-        axes.set(xlim=(max(low - pad, -0.02), 1.01), ylim=(-0.03 * high if high else -0.01, high * 1.08 or 0.1))
+        for point in points:
+            kept = {"ls": "none", "ms": 5.5, "mec": "white", "mew": 0.5, "zorder": 3, **looks[point["label"]]}
+            axes.plot(point["acceptance"], point["deviation"], label=point["label"], **kept)
+        pad = 0.04 * (1 - low) or 0.01
+        axes.set(xlim=(low - pad, 1 + pad), ylim=(-0.03 * high if high else -0.01, high * 1.08 or 0.1))
         axes.set(xlabel="acceptance rate", ylabel="deviation TV(emitted, target)")
-        many = len(points) > 4
-        made.legend(loc="outside lower center", ncols=2 if many else 1, handletextpad=0.4, columnspacing=1.0)
-        if many:
-            made.set_size_inches(COLUMN, 2.7 + 0.13 * len(points))
+        small = {"fontsize": 6, "columnspacing": 0.8} if many else {}
+        made.legend(loc="outside lower center", handletextpad=0.2, ncols=columns, **small)
     return made
 
 
@@ -66,24 +57,16 @@ def sweep(data: Mapping[str, Any]) -> Figure:
 
 def distributions(data: Mapping[str, Any]) -> Figure:
     """How rows differ: the share of rows at or below each value. `data`: sorted `deviation`, `acceptance`, `tv`, per row."""
+    labels = {"deviation": "deviation", "acceptance": "acceptance", "tv": "TV(target, draft)"}
     with style():
-        made, axes = figure(PAGE, 2.1, ncols=3, sharey=True)
-        labels = {
-            "deviation": "deviation of a row",
-            "acceptance": "acceptance of a row",
-            "tv": "TV(target, draft) of a row",
-        }
+        made, axes = figure(COLUMN, 2.6)
         for i, (name, label) in enumerate(labels.items()):
             x = np.asarray(data[name])
             share = np.arange(1, len(x) + 1) / len(x)
-            axes[i].step([0, *x, 1], [0, *share, 1], where="post", color=COLORS[i])
-            mean = float(x.mean())
-            axes[i].axvline(mean, color=GREY, lw=0.8, ls=":")
-            axes[i].annotate(
-                f"mean {mean:.3g}", (mean, 0.02), xytext=(3, 0), textcoords="offset points", fontsize=6, color=GREY
-            )
-            axes[i].set(xlabel=label, xlim=(-0.02, 1.02), ylim=(0, 1.02))
-        axes[0].set_ylabel("share of rows")
+            line = {"where": "post", "color": COLORS[i], "ls": ("-", "--", "-.")[i]}
+            axes.step([0, *x, 1], [0, *share, 1], label=f"{label}, mean {x.mean():.3g}", **line)
+        axes.set(xlabel="value of a row", ylabel="share of rows", xlim=(-0.02, 1.02), ylim=(0, 1.02))
+        made.legend(loc="outside lower center")
     return made
 
 
@@ -108,10 +91,12 @@ def _own(report: Mapping[str, Any], rows: Mapping[str, Any]) -> list[tuple[str, 
         return []
     if "rules" in summary:
         entries = [(r["rule"], r) for r in summary["rules"] if "deviation" in r]
-        curves = [_curve(c["rule"], c["points"]) for c in report["sweep"]]
+        # rules on the optimal line all have the same curve: the line
+        off = {r["rule"] for r in summary["rules"] if (_middle(r.get("gap", {}).get("on_data")) or 0) > 1e-9}
+        curves = [_curve(c["rule"], c["points"]) for c in report["sweep"] if c["rule"] in off]
     elif "deviation" in summary:
-        entries = [(_title(report["verifier"]), summary)]
-        curves = [_curve("sweep", report["sweep"])] if report["sweep"] else []
+        entries = [(report["verifier"]["title"], summary)]
+        curves = [_curve(entries[0][0], report["sweep"])] if report["sweep"] else []
     else:
         return []
     points = [
@@ -137,8 +122,3 @@ def _middle(interval: Mapping[str, Any] | None) -> float | None:
     if interval["estimate"] is not None:
         return float(interval["estimate"])
     return (float(interval["lower"]) + float(interval["upper"])) / 2
-
-
-def _title(verifier: Mapping[str, Any]) -> str:
-    inside = ", ".join(f"{k}={v}" for k, v in verifier["settings"].items())
-    return f"{verifier['rule']}({inside})" if inside else str(verifier["rule"])

@@ -17,20 +17,25 @@ SHOWN_NODES = 40  # more cannot be read
 def tokens(data: Mapping[str, Any]) -> Figure:
     """Expected tokens per call against the draft budget k, log axis. `data`: `budgets` [k], `averaged` (best tree),
 
-    bounds `leaf`, `vfree`, `paper` (same length), `entropy` in nats; optional `rows` {k: mean over each row's own best
-    tree}, `chain`, `standard`. The dotted asymptote is ln k / H[R].
+    bounds `leaf`, `vfree`, `paper` and optional `lower` (same length), `entropy` in nats; optional `rows` {k: mean over
+    each row's own best tree}, `chain`, `standard`. The dotted asymptote is ln k / H[R].
     """
     k = np.array(data["budgets"])
     with style():
         made, axes = figure(PAGE * 0.62, 3.2)
         lines = {
-            "paper": ("paper bound", "-", 4),
             "leaf": ("leaf bound", "-", 1),
+            "paper": ("paper bound", (0, (4, 3)), 4),
             "vfree": ("V-free bound", "-", 2),
+            "lower": ("lower bound", "-", 5),
         }
         for name, (label, dash, colour) in lines.items():
-            axes.plot(k, data[name], ls=dash, lw=0.9, color=COLORS[colour], label=label)
-        axes.plot(k, data["averaged"], color=COLORS[0], marker="o", ms=2.5, lw=1.2, label="best tree", zorder=3)
+            if name in data:
+                positive = np.array(data[name]) > 0
+                axes.plot(
+                    k[positive], np.array(data[name])[positive], ls=dash, lw=1.0, color=COLORS[colour], label=label
+                )
+        axes.plot(k, data["averaged"], color=COLORS[0], lw=1.6, label="best tree", zorder=3)
         if data.get("rows"):
             own = sorted((int(b), x) for b, x in data["rows"].items())
             axes.plot(*zip(*own), color=COLORS[0], ls=":", lw=1.1, label="each row's own best tree")
@@ -39,7 +44,7 @@ def tokens(data: Mapping[str, Any]) -> Figure:
                 axes.plot(k, data[name], color=COLORS[i], ls="-.", lw=1.0, label=label)
         axes.plot(k, np.log(k) / data["entropy"], color=GREY, ls=(0, (1, 2)), lw=1.0, label="ln k / H[R]")
         axes.set(xscale="log", xlabel="drafted tokens k per call", ylabel="expected tokens per call")
-        axes.set_ylim(0, 1.05 * float(np.max(data["leaf"])))
+        axes.set_ylim(0, 1.05 * float(np.max(data["paper"])))
         made.legend(loc="outside right center")
     return made
 
@@ -145,6 +150,7 @@ def gallery(data: Mapping[str, Any]) -> Figure:
                     color=COLORS[1],
                 )
             at.set_xticks(np.arange(len(panel["labels"])), panel["labels"])
+            at.set_xlim(-0.7, max(len(panel["values"]) - 0.3, 2.3))
             top = max([*panel["values"], panel.get("limit", {"value": 0.0})["value"]])
             at.set_ylim(0, 1.22 * top)
             at.set_title(panel["title"], fontsize=7, loc="left")

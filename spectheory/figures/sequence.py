@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from .style import COLUMN, GREY, PAGE, figure, look, style
+from .style import COLUMN, GREY, MARKERS, PAGE, figure, look, style
 
 
 def horizon(data: Mapping[str, Any]) -> Figure:
@@ -21,9 +21,9 @@ def horizon(data: Mapping[str, Any]) -> Figure:
         many = len(data["upper"]) + len(data["lower"]) > 3
         made, axes = figure(PAGE if many else COLUMN, 2.9 if many else 2.5)
         for i, (name, values) in enumerate(data["upper"].items()):
-            axes.plot(x, [min(v, 1.0) for v in values], label=name, lw=0.9, ms=3, **look(i))
+            axes.plot(x, [min(v, 1.0) for v in values], label=name, lw=0.9, ms=3, ls="-" if i < 7 else "-.", **look(i))
         for i, (name, values) in enumerate(data["lower"].items()):
-            axes.plot(x, values, label=name, lw=0.9, ms=3, ls=":", mfc="white", **look(i))
+            axes.plot(x, values, label=name, lw=0.9, ms=3, ls=":", mfc="white", color=GREY, marker=MARKERS[i])
         if data.get("exact"):
             axes.plot(x, data["exact"], color="black", lw=1.8, label="exact", zorder=4)
         if data.get("estimate"):
@@ -31,7 +31,7 @@ def horizon(data: Mapping[str, Any]) -> Figure:
             axes.fill_between(x, e["low"], e["high"], color=GREY, alpha=0.25, lw=0, label="interval of the estimate")
             axes.plot(x, e["middle"], color="black", lw=1.0, ls="--", label="estimate", zorder=4)
         axes.set(xscale="log", xlabel="tokens T", ylabel="deviation TV over T tokens", ylim=(-0.02, 1.04))
-        axes.set_xticks(x, [f"{t:,}" if t < 10_000 else f"$10^{{{len(str(t)) - 1}}}$" for t in x])
+        axes.set_xticks(x, [f"{t:,}" if t < 10_000 else f"{t:.2g}" for t in x])
         axes.minorticks_off()
         if many:
             made.legend(loc="outside right center")
@@ -44,26 +44,21 @@ def trade_off(data: Mapping[str, Any]) -> Figure:
     """Deviation against speed-up as a rule's parameter sweeps. `data`: `parameter`, `curves` [{label, speedup [..],
     deviation [..], values [..]}], optional `cap` (speed-up that no rule exceeds).
 
-    Each curve's ends are labelled with the parameter.
+    The points of the lowest curve carry the parameter's values.
     """
     with style():
-        made, axes = figure(COLUMN, 2.7)
+        made, axes = figure(COLUMN, 3.2)
         for i, curve in enumerate(data["curves"]):
             axes.plot(curve["speedup"], curve["deviation"], label=curve["label"], ms=3, **look(i))
-            for at in (0, -1):
-                axes.annotate(
-                    f"{curve['values'][at]:g}",
-                    (curve["speedup"][at], curve["deviation"][at]),
-                    xytext=(3, 3),
-                    textcoords="offset points",
-                    fontsize=6,
-                    color=GREY,
-                )
+        lowest = min(data["curves"], key=lambda c: sum(c["deviation"]))
+        for value, x, y in zip(lowest["values"], lowest["speedup"], lowest["deviation"]):
+            axes.annotate(
+                f"{value:g}", (x, y), xytext=(0, -8), textcoords="offset points", fontsize=5.5, color=GREY, ha="center"
+            )
         if data.get("cap") is not None:
             axes.axvline(data["cap"], color=GREY, lw=0.8, ls="--")
-            axes.annotate(
-                "no rule beyond", (data["cap"], 0), rotation=90, fontsize=6, color=GREY, ha="right", va="bottom"
-            )
-        axes.set(xlabel="speed-up over autoregressive decoding", ylabel="deviation")
-        axes.legend(loc="upper left", title=f"sweep of {data['parameter']}", title_fontsize=7)
+            at = (data["cap"], 0.6)
+            axes.annotate("no rule beyond", at, rotation=90, fontsize=6, color=GREY, ha="right", va="center")
+        axes.set(xlabel="speed-up over autoregressive decoding", ylabel="deviation TV", ylim=(-0.08, 1.04))
+        made.legend(loc="outside lower center", title=f"sweep of {data['parameter']}", title_fontsize=7)
     return made

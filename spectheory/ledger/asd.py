@@ -200,7 +200,15 @@ _RULES = st.builds(
     st.sampled_from(VARIANTS),
 )
 _DECODED = st.tuples(tabular_pairs(), _RULES, st.integers(1, 3))
-_CONTEXTUAL = st.tuples(tabular_pairs(min_order=1), _RULES, st.integers(1, 3))
+# For A7.trajectory: sure, torn and clueless contexts, and drafts that may leave strict's path; several an instance.
+_ROW = st.sampled_from([(0.3, 0.4, 0.3), (0.01, 0.98, 0.01), (0.98, 0.01, 0.01), (0.4, 0.3, 0.3), (0.35, 0.25, 0.4)])
+_TORN = st.builds(
+    lambda rows, drafts: Tabular(np.array(rows), np.eye(3)[drafts]),
+    st.tuples(_ROW, _ROW, _ROW),
+    st.lists(st.integers(0, 2), min_size=3, max_size=3),
+)
+_LOOSE = st.builds(RegretBudget, st.sampled_from([0.5, 1.0]), st.just(2.0), st.just(2), st.sampled_from(VARIANTS))
+_CONTEXTUAL = st.lists(st.tuples(_TORN, _LOOSE, st.integers(1, 2)), min_size=1, max_size=8)
 LENGTH = 5
 
 
@@ -274,9 +282,9 @@ check(
 check(
     "A7.trajectory",
     instances=_CONTEXTUAL,
-    claimed=lambda i: asd.trajectory_bound(i[1], _strict(i)),
-    second=_realised,
-    mutated=_bound,
+    claimed=lambda cases: [asd.trajectory_bound(i[1], _strict(i)) for i in cases],
+    second=lambda cases: [_realised(i) for i in cases],
+    mutated=lambda cases: [_bound(i) for i in cases],
 )
 
 

@@ -42,16 +42,15 @@ race(
     ersd.second_rank,
     lambda p, q: exact.rank_law(p, q)[1],
     lambda p, q: 1 - ersd.acceptance(p, q),
-    race_pairs(2),
+    rational_pairs(2, 4),
     0,
 )
 race(
     "E1.mean",
     ersd.mean_rank,
     lambda p, q: exact.mean(exact.rank_law(p, q)),
-    lambda p, q: exact.index_mean(p, q),
-    race_pairs(),
-    0,
+    lambda p, q: 1 + ersd.second_rank(p, q),
+    tolerance=0,
 )
 race(
     "E1.two",

@@ -31,7 +31,8 @@ def engine(p: Any, q: Any, length: int, block_size: int) -> Any:
 
 
 def c4(length: int, block_size: int) -> Any:
-    return engine(C4[0], C4[1], length, block_size)
+    p, q = C4
+    return engine(p, q, length, block_size)
 
 
 def markov(length: int, block_size: int) -> Any:

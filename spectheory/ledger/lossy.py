@@ -116,7 +116,7 @@ check(
     "V.typical.target",
     instances=with_parameter(st.tuples(UNIT, UNIT)),
     claimed=lambda i: lossy.typical_target_deviation(i[0], i[1], *i[2]),
-    second=lambda i: exact.step_deviation(Typical(*i[2], "target"), *i[:2]),
+    second=lambda i: exact.step_deviation(Typical(i[2][0], i[2][1], "target"), *i[:2]),
     mutated=lambda i: lossy.typical_argmax_deviation(i[0], i[1], *i[2]),
     tolerance=0,
 )
@@ -124,7 +124,7 @@ check(
     "V.typical.argmax",
     instances=with_parameter(st.tuples(UNIT, UNIT)),
     claimed=lambda i: lossy.typical_argmax_deviation(i[0], i[1], *i[2]),
-    second=lambda i: exact.step_deviation(Typical(*i[2], "argmax"), *i[:2]),
+    second=lambda i: exact.step_deviation(Typical(i[2][0], i[2][1], "argmax"), *i[:2]),
     mutated=lambda i: lossy.typical_target_deviation(i[0], i[1], *i[2]),
     tolerance=0,
 )

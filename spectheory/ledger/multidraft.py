@@ -21,7 +21,8 @@ def transport(p: Any, sets: dict[int, Any]) -> float:
     rows = np.kron(np.eye(len(masks)), np.ones(size))
     columns = np.kron(np.ones(len(masks)), np.eye(size))
     right = [*(float(sets[s]) for s in masks), *p.astype(float)]
-    return -float(linprog(cost, A_eq=np.vstack([rows, columns]), b_eq=right, method="highs").fun)
+    plan: Any = linprog(cost, A_eq=np.vstack([rows, columns]), b_eq=right, method="highs").x
+    return -float(np.dot(cost, plan))
 
 
 def iid_sets(q: Any, m: int) -> dict[int, Any]:
@@ -41,10 +42,13 @@ def race_sets(q: Any, m: int) -> dict[int, Any]:
     law: dict[int, Any] = {}
 
     def walk(s: int, w: Any, left: int) -> None:
-        rest = [i for i in range(len(q)) if q[i] > 0 and not s >> i & 1]
-        if left == 0 or not rest:
+        unused = [i for i in range(len(q)) if not s >> i & 1]
+        rest = [i for i in unused if q[i] > 0]
+        if left == 0 or not unused:
             law[s] = law.get(s, 0) + w
             return
+        if not rest:  # tokens without draft mass, by index
+            walk(s | 1 << unused[0], w, left - 1)
         for i in rest:
             walk(s | 1 << i, w * q[i] / sum(q[j] for j in rest), left - 1)
 

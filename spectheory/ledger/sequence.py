@@ -15,7 +15,7 @@ from ..models import Tabular
 from ..pmf import kl, total_variation
 from ..testing import pairs, rational_pairs
 from ..testing.tabular import TableRule, engines
-from ..theory import composition, lower, sequence
+from ..theory import composition, joint, lower, sequence
 from ..theory.chain import Chain, chain
 from ..verifiers import Standard
 from .checks import check
@@ -95,6 +95,7 @@ _check_upper("Q3", sequence.union)
 _check_upper("Q3.target", sequence.union_target)
 _check_upper("Q4", sequence.uniform)
 _check_upper("Q6", sequence.hellinger)
+_check_upper("Q7.joint", lambda c: joint.joint_tv(c).upper)
 check(
     "Q5",
     instances=engines(),

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from hypothesis import strategies as st
+
 from .. import exact
+from ..models import Tabular
+from ..pmf import total_variation
 from ..testing import rational_pairs
 from ..theory import standard
 from ..verifiers import Standard
@@ -32,4 +36,14 @@ check(
     tolerance=0,
     golden=[(C4, Fraction(1, 2))],
     pairs=lambda p, q, n: (p, q),
+)
+check(
+    "S3",
+    instances=st.tuples(rational_pairs(), st.integers(1, 5)),
+    claimed=lambda i: standard.expected_tokens(1 - total_variation(*i[0]), i[1]),
+    second=lambda i: (
+        exact.call_law(RULE, Tabular(i[0][0][None], i[0][1][None]), length=3, block_size=i[1]).tokens_per_call
+    ),
+    mutated=lambda i: standard.expected_tokens(1 - total_variation(*i[0]), i[1] - 1),
+    tolerance=0,
 )

@@ -13,6 +13,7 @@ from ..models.causal import CausalPair, check_device, is_recipe, load_pair, load
 from ..pmf import softmax
 from ..protocols import Block, Coins
 from ..verifiers import Standard
+from ..verifiers.token import inverse_cdf
 from . import manifest as manifests
 from .encoding import stored
 from .reader import read
@@ -158,8 +159,7 @@ def _draw(z: Any, encoding: str, greedy: bool, rng: np.random.Generator) -> int:
     kept = stored(z, encoding)[0]
     if greedy:
         return int(kept.argmax())
-    law = softmax(kept)
-    return int(min(np.searchsorted(np.cumsum(law), rng.random() * law.sum(), side="right"), np.flatnonzero(law)[-1]))
+    return inverse_cdf(softmax(kept), float(rng.random()))
 
 
 def _advance(drafted: list[int], target: Any, draft: Any, encoding: str, greedy: bool, rng: np.random.Generator) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -167,24 +167,32 @@ class Reader:
             tokens = tensors["tokens"][drafts].astype(np.int64)
             info["texts"] = [self.texts.get(int(t)) for t in tokens]
             try:
-                yield self._rows(tensors, tokens, drafts, targets, info)
-            except DataError as error:
-                self._report(self.shards[i], targets.start, f"block {first + b}: {error}")
+                rows = self._rows(tensors, tokens, drafts, targets, info)
+            except _BadRow as error:
+                self._report(self.shards[i], int(targets.start) + error.at, f"block {first + b}: {error}")
+            else:
+                yield rows
 
     def _rows(self, tensors: dict[str, Any], tokens: Any, drafts: slice, targets: slice, info: dict[str, Any]) -> Rows:
-        """One block's rows out of a shard. Raises DataError for NaN, ids out of range, drafts that q cannot draw."""
-        check_ids(tokens, self.vocab_size, "drafted token")
+        """One block's rows out of a shard. Raises _BadRow for NaN, ids out of range, drafts that q cannot draw."""
+        vocab = self.vocab_size
+        _each(tokens, lambda x: check_ids(x, vocab, "drafted token"))
         if self.manifest["encoding"] == "truncated":
             rows = Truncated(**{s: tensors[f"truncated.{s}"][drafts] for s in SIDES if f"truncated.{s}" in tensors})
-            return Rows(tokens, None, None, _checked(rows, self.vocab_size), info)
+            return Rows(tokens, None, None, _checked(rows, vocab), info)
         decode = self._decoder()
-        z, w = (
-            decode({k.partition(".")[2]: v[at] for k, v in tensors.items() if k.startswith(f"{side}.")})
-            for side, at in (("target", targets), ("draft", drafts))
-        )
-        z, w = validate_logits(z, "target"), validate_logits(w, "draft")
-        w = widen(w, self.manifest["draft_to_target"], self.vocab_size)
-        check_ids(tokens, self.vocab_size, "drafted token", np.where(w > -np.inf, 1, 0))
+        try:
+            z, w = (
+                decode({k.partition(".")[2]: v[at] for k, v in tensors.items() if k.startswith(f"{side}.")})
+                for side, at in (("target", targets), ("draft", drafts))
+            )
+        except (IndexError, ValueError, TypeError) as error:
+            raise _BadRow(0, f"cannot be decoded as {self.manifest['encoding']}: {error}") from error
+        _each(z, lambda x: validate_logits(x, "target"))
+        _each(w, lambda x: validate_logits(x, "draft"))
+        w = widen(w, self.manifest["draft_to_target"], vocab)
+        drawn = np.take_along_axis(w, tokens[:, None], axis=-1) > -np.inf
+        _each(np.hstack([tokens[:, None], drawn]), _drawable)
         return Rows(tokens, z, w, None, info)
 
     def _decoder(self) -> Any:
@@ -206,6 +214,34 @@ class Reader:
         }
 
 
+class _BadRow(DataError):
+    """What is wrong with one position of a block, counted from the block's first row."""
+
+    def __init__(self, at: int, message: str) -> None:
+        super().__init__(message)
+        self.at = at
+
+
+def _each(rows: Any, check: Callable[[Any], Any]) -> None:
+    """Apply `check` row by row, so that the first bad one is known. Raises _BadRow."""
+    for at, row in enumerate(rows):
+        try:
+            check(row[None])
+        except DataError as error:
+            raise _BadRow(at, f"position {at}: {_unplaced(str(error))}") from error
+
+
+def _unplaced(message: str) -> str:
+    """The gate speaks of the single row that it was given: its own place says nothing."""
+    return message.replace(" row 0,", "").replace(" row 0 ", " ").replace(" at position 0", "")
+
+
+def _drawable(row: Any) -> None:
+    ((token, possible),) = row
+    if not possible:
+        raise DataError(f"drafted token {token} has draft probability 0: not drawn from the declared q")
+
+
 _PLAIN = ("size", "tokens", "request", "position")
 
 
@@ -215,12 +251,14 @@ def _cause(error: DataError) -> str:
 
 
 def _checked(rows: Truncated, vocab_size: int) -> Truncated:
-    if (rows.ids >= vocab_size).any() or (rows.ids < -1).any():
-        raise DataError(f"a recorded token id is outside [0, {vocab_size})")
-    for name in ("p", "q", "p_tail", "q_tail", "p_cut", "q_cut"):
-        value = getattr(rows, name)
-        if (value < 0).any() or (value > 1 + 1e-6).any() or (name not in ("p", "q") and np.isnan(value).any()):
-            raise DataError(f"truncated {name} has a value outside [0, 1]")
+    """Raises _BadRow unless ids and masses are possible."""
+    for at, ids in enumerate(rows.ids):
+        if ((ids >= vocab_size) | (ids < -1)).any():
+            raise _BadRow(at, f"position {at}: a recorded token id is outside [0, {vocab_size})")
+        for name in ("p", "q", "p_tail", "q_tail", "p_cut", "q_cut"):
+            value = getattr(rows, name)[at]
+            if not (((value >= 0) & (value <= 1 + 1e-6)) | (name in ("p", "q") and np.isnan(value))).all():
+                raise _BadRow(at, f"position {at}: truncated {name} has a value outside [0, 1]")
     return rows
 
 

@@ -69,19 +69,34 @@ def save_scores(found: Scores, path: str | Path) -> None:
     replace(Path(path), buffer.getvalue())
 
 
-def load_scores(path: str | Path) -> Scores:
-    """Read what `save_scores` wrote. Raises DataError naming the file, and the block of a bad id or logit."""
+def _check_shapes(columns: dict[str, Any]) -> None:
+    count, size = columns["tokens"].shape
+    wide, narrow = (count, size + 1), (count, size)
+    fitting = {"request": (count,), "position": (count,), "drafted_logit": narrow}
+    fitting |= dict.fromkeys(("top_id", "top_logit", "log_top"), wide)
+    for name, shape in fitting.items():
+        if columns[name].shape != shape:
+            raise ValueError(f"{name} has shape {columns[name].shape}, its tokens ask for {shape}")
+
+
+def load_scores(path: str | Path, strict: bool = True) -> Scores:
+    """Read what `save_scores` wrote. Raises DataError naming the file, and the block of a bad id or logit.
+
+    Without `strict` bad ids and logits pass: for readers that check, and set aside, block by block.
+    """
     try:
         with np.load(path, allow_pickle=False) as data:
             columns = {name: data[name] for name in Scores._fields}
             manifest = json.loads(str(columns.pop("manifest")))
+        _check_shapes(columns)
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
         raise DataError(f"{path}: not a readable file of compact scores: {error}") from error
     for name in ("tokens", "top_id"):
         columns[name] = columns[name].astype(np.int64)
-        check_ids(columns[name], int(manifest["vocab_size"]), f"{path}: {name}")
+        if strict:
+            check_ids(columns[name], int(manifest["vocab_size"]), f"{path}: {name}")
     bad = ~(columns["drafted_logit"] <= 0)
-    if bad.any():
+    if strict and bad.any():
         block, at = np.argwhere(bad)[0]
         raise DataError(
             f"{path}: block {block}, position {at}: drafted_logit {columns['drafted_logit'][block, at]} is not <= 0"

@@ -42,13 +42,15 @@ class Positions:
         """True if every probability is rational."""
         return all(isinstance(x, Fraction | int) for x in (self.match, *self.regrets.values()))
 
-    def draw(self, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """`n` blocks: matches (n, K) bool and regrets (n, K) float, 0 at a match."""
-        u = rng.random((n, self.block_size))
+    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> tuple[Array, Array]:
+        """Positions of any `shape`: matches bool and regrets float, 0 at a match."""
         values = np.array([0.0, *(float(r) for r in self.regrets)])
         masses = [self.match, *((1 - self.match) * m for m in self.regrets.values())]
         cuts = np.cumsum(np.array([float(m) for m in masses]))
-        which = np.searchsorted(cuts, u * cuts[-1], side="right")
+        which = np.searchsorted(cuts, rng.random(shape) * cuts[-1], side="right")
+        which = np.minimum(
+            which, np.flatnonzero(np.diff(cuts, prepend=0.0))[-1]
+        )  # a product may round up to the last cut
         return which == 0, values[which]
 
 
@@ -63,6 +65,5 @@ def recorded_positions(matches: Array, regrets: Array, block_size: int) -> Posit
     values, counts = np.unique(regrets[~matches], return_counts=True)
     if values.size and not (values[0] >= 0 and not math.isnan(values[-1])):
         raise DataError("a recorded regret is negative or NaN")
-    missed = int(counts.sum())
-    law = {float(v): Fraction(int(c), missed) for v, c in zip(values, counts)}
-    return Positions(Fraction(int(matches.sum()), matches.size), law, block_size)
+    law = {float(v): float(c / counts.sum()) for v, c in zip(values, counts)}
+    return Positions(float(matches.mean()), law, block_size)

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..arrays import Array, is_rational
 from ..errors import DataError, UsageError
+from ..models.tabular import Tabular
 from ..pmf import validate
 from ..protocols import Model
 from ..results import Interval
@@ -26,6 +27,8 @@ from .streams import streams
 
 SIDES = ("engine", "target")
 Progress = Callable[[int, int], None]
+# (prefixes, chance that the token is a verified one, rng) -> token, its accepted and corrected mass, its target mass
+Draw = Callable[[Array, Array, np.random.Generator], tuple[Array, Array, Array, Array]]
 
 
 @dataclass(frozen=True)
@@ -92,19 +95,16 @@ def sample_values(
     verifier: Any, model: Model, horizons: Sequence[int], block_size: int, n: int, rng: np.random.Generator, side: str
 ) -> Array:
     """(1 - ratio)_+ at each horizon for `n` paths, (n, H): paths from P~ ("engine", ratio P / P~) or P ("target", P~ / P)."""
+    draw = _table_draws(verifier, model) if isinstance(model, Tabular) else _model_draws(verifier, model)
     prefixes = np.zeros((n, 0), dtype=np.int64)
     inside = np.zeros((n, block_size + 1))  # law of j given the path
     inside[:, 0] = 1
     log_ratio = np.zeros(n)  # ln P~(path) / P(path)
     out = np.empty((n, len(horizons)))
-    every = np.arange(n)
     for t in range(1, horizons[-1] + 1):
-        p, q = (validate(_floats(x), name) for x, name in zip(model.laws(prefixes), ("p", "q")))
-        accepted, corrected = step_weights(verifier, p, q)
         drafting, bonus = inside[:, :-1].sum(axis=1), inside[:, -1]
-        law = drafting[:, None] * (accepted + corrected) + bonus[:, None] * p
-        x = _draw(law if side == "engine" else p, rng.random(n))
-        mass, a, c, target = law[every, x], accepted[every, x], corrected[every, x], p[every, x]
+        x, a, c, target = draw(prefixes, drafting if side == "engine" else 0 * drafting, rng)
+        mass = drafting * (a + c) + bonus * target
         with np.errstate(divide="ignore", invalid="ignore"):
             log_ratio = log_ratio + np.log(mass) - np.log(target)
             moved = np.column_stack([drafting * c + bonus * target, inside[:, :-1] * a[:, None]]) / mass[:, None]
@@ -116,12 +116,40 @@ def sample_values(
     return out
 
 
-def _draw(laws: Array, u: Array) -> Array:
-    """One inverse-CDF draw a row of `laws` (n, V): the first token whose cumulative mass exceeds u; never one without mass."""
-    cumulative = np.cumsum(laws, axis=1)
-    x = (cumulative <= (u * cumulative[:, -1])[:, None]).sum(axis=1)
-    last = laws.shape[1] - 1 - (laws[:, ::-1] > 0).argmax(axis=1)
-    return np.minimum(x, last)
+def _model_draws(verifier: Any, model: Model) -> Draw:
+    """Next tokens of any model: one call of `laws` a token."""
+
+    def draw(prefixes: Array, drafting: Array, rng: np.random.Generator) -> tuple[Array, Array, Array, Array]:
+        p, q = (validate(x, name) for x, name in zip(model.laws(prefixes), ("p", "q")))
+        accepted, corrected = step_weights(verifier, p, q)
+        law = np.where(rng.random(len(p))[:, None] < drafting[:, None], accepted + corrected, p)
+        cumulative = np.cumsum(law, axis=1)
+        x = (cumulative <= (rng.random(len(p)) * cumulative[:, -1])[:, None]).sum(axis=1)
+        x = np.minimum(x, law.shape[1] - 1 - (law[:, ::-1] > 0).argmax(axis=1))
+        return x, *(w[np.arange(len(p)), x] for w in (accepted, corrected, p))
+
+    return draw
+
+
+def _table_draws(verifier: Any, table: Tabular) -> Draw:
+    """Next tokens of a table: its cumulative laws are made once, row s shifted by s so that one search serves all rows."""
+    weights = [_floats(w) for w in step_weights(verifier, table.target, table.draft)]
+    p, size = _floats(table.target), table.vocab_size
+    laws = (p, weights[0] + weights[1])
+    shifted = []
+    for law in laws:
+        cumulative = np.cumsum(law, axis=1)
+        shifted.append((cumulative / cumulative[:, -1:] + np.arange(len(law))[:, None]).ravel())
+    last = [size - 1 - (law[:, ::-1] > 0).argmax(axis=1) for law in laws]
+
+    def draw(prefixes: Array, drafting: Array, rng: np.random.Generator) -> tuple[Array, Array, Array, Array]:
+        context = table.contexts(prefixes)
+        verified, u = rng.random(len(context)) < drafting, context + rng.random(len(context))
+        found = np.where(verified, *(np.searchsorted(shifted[i], u, side="right") for i in (1, 0))) - context * size
+        x = np.minimum(found, np.where(verified, last[1][context], last[0][context]))
+        return x, weights[0][context, x], weights[1][context, x], p[context, x]
+
+    return draw
 
 
 def _floats(x: Array) -> Array:

@@ -17,7 +17,7 @@ from ..arrays import Array
 from ..errors import UsageError
 from ..pmf import residual, validate_pair
 from ..results import Interval
-from ..verifiers.exponential_race import draft_order, race_winner
+from ..verifiers.exponential_race import draft_rank, race_winner
 from .intervals import empirical_bernstein
 from .simulate import _draw
 from .streams import streams
@@ -53,8 +53,7 @@ def simulate_ranks(P: Array, Q: Array, n: int, seed: int = 0) -> tuple[Array, Ar
 def _race(p: Any, q: Any, noise: Any) -> tuple[Any, Any]:
     """(rank, winner) of races on `noise` (n, V); laws (V,) or (n, V)."""
     winner = race_winner(p, noise)
-    order = draft_order(q, noise)
-    return 1 + np.argmax(order == winner[:, None], axis=1), winner
+    return draft_rank(q, noise, winner), winner
 
 
 def rows_as_laws(p: Array, q: Array) -> Laws:
@@ -99,7 +98,7 @@ def _step(laws: Laws, prefixes: Any, alive: Any, rng: np.random.Generator) -> tu
 
     Noise is drawn for every walk, so that what a seed emits does not depend on how far the drafter got (invariance).
     """
-    size = np.shape(laws(prefixes[:1])[0])[1]
+    size = np.shape(laws(prefixes[alive[:1]])[0])[1]
     rows, ranks, winners = max(1, CHUNK // size), [], []
     for at in range(0, len(prefixes), rows):
         noise = rng.standard_exponential((min(rows, len(prefixes) - at), size))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,7 +17,7 @@ from ..verifiers.regret_budget import SLACK, RegretBudget
 from .streams import streams
 
 # Requests worked on at once: their blocks stay in the processor's cache.
-CHUNK = 2048
+CHUNK = 4096
 
 
 @dataclass(frozen=True)
@@ -41,36 +42,61 @@ class SequenceSample:
     calls: Array
 
 
-def scan_blocks(rule: RegretBudget, matches: Array, regrets: Array, remaining: Array) -> tuple[Array, ...]:
-    """One block of each of n requests: `matches`, `regrets` (K, n), `remaining` (n,) -> accepted, exceptions, charge,
+class Scanner:
+    """Scans one block of each of `n` requests at once: `RegretBudget.scan` in the same float operations.
 
-    refused, (n,) each. The vectorised form of `RegretBudget.scan`, in the same float operations.
+    Every prefix is priced without looking at its request: charges by length 0..K, NaN where gate or cap forbid it. NaN
+    fails every test, and so does all that is added to it; and prefixes get no cheaper with length. So those that fit are counted.
     """
-    size, n = matches.shape
-    alive, refused = np.ones(n, dtype=bool), np.zeros(n, dtype=bool)
-    accepted, exceptions, charge = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.zeros(n)
-    suffix, limit = rule.variant == "suffix", remaining + float(SLACK)
-    gate, cap = float(rule.gate), float(rule.cap)
-    for i in range(size):
-        regret, match = regrets[i], matches[i]
-        able = alive & ~match & (exceptions < cap) & (regret / rule.value(i, size) <= gate) & (regret < math.inf)
-        if rule.strict:
-            able[:] = False
-        after = charge + regret
-        fits = after <= limit if suffix else (charge < remaining) & (after <= remaining)
-        refused |= able & ~fits
-        able &= fits
-        charge = np.where(able, after, charge)
-        exceptions += able
-        alive &= match | able
-        accepted += alive
-    return accepted, exceptions, charge, refused
+
+    def __init__(self, rule: RegretBudget, size: int, n: int) -> None:
+        self.rule, self.size, self.suffix = rule, size, rule.variant == "suffix"
+        self.limits = [-1.0 if rule.strict else _largest_passing(rule, i, size) for i in range(size)]
+        self.charge, self.exceptions = np.zeros((size + 2, n)), np.zeros((size + 1, n), dtype=np.int32)
+        self.charge[-1] = np.nan  # nothing is longer than the block
+        self.before = np.full((size + 1, n), -math.inf)  # the charge before the prefix's last mismatch
+        self.each = np.arange(n)
+
+    def __call__(self, matches: Array, regrets: Array, remaining: Array) -> tuple[Array, Array, Array, Array]:
+        """`matches`, `regrets` (K, n), regrets 0 at a match, `remaining` (n,) -> accepted, exceptions, charge, refused."""
+        charge, exceptions = self.charge, self.exceptions
+        for i in range(self.size):
+            np.add(exceptions[i], ~matches[i], out=exceptions[i + 1])
+            passes = regrets[i] <= self.limits[i]
+            passes &= exceptions[i + 1] <= self.rule.cap
+            passes |= matches[i]
+            np.add(charge[i], np.where(passes, regrets[i], np.nan), out=charge[i + 1])
+            if not self.suffix:
+                self.before[i + 1] = np.where(matches[i], self.before[i], charge[i])
+        if self.suffix:
+            fits = charge[1:-1] <= remaining + float(SLACK)
+        else:
+            fits = charge[1:-1] <= remaining
+            fits &= self.before[1:] < remaining
+        accepted = np.add.reduce(fits, axis=0, dtype=np.intp)
+        at = accepted * len(self.each) + self.each
+        # A block that gate and cap would have let go on was ended by the budget.
+        refused = ~np.isnan(charge.take(at + len(self.each)))
+        return accepted, exceptions.take(at), charge.take(at), refused
+
+
+def _largest_passing(rule: RegretBudget, position: int, size: int) -> float:
+    """The largest float r with r / s <= g as the rule divides: one comparison then stands for the division."""
+    value, gate = float(rule.value(position, size)), float(rule.gate)
+    largest = min(gate * value, sys.float_info.max)
+    while largest / value > gate:
+        largest = math.nextafter(largest, -math.inf)
+    while (above := math.nextafter(largest, math.inf)) < math.inf and above / value <= gate:
+        largest = above
+    return largest
 
 
 def simulate_requests(rule: RegretBudget, matches: Array, regrets: Array) -> RequestSample:
     """Run `rule` over n requests of pre-drawn blocks: `matches` bool and `regrets` in nats, (n, blocks, K).
 
-    Raises DataError naming request, block and position of a NaN or negative regret, or for shapes that differ.
+    NumPy runs along the requests: fastest where they are contiguous in memory (drawn as (blocks, K, n), passed as a
+    transposed view). Raises DataError naming request, block and position of a NaN or negative regret, or for shapes
+    that differ.
     """
     matches, regrets = np.asarray(matches, dtype=bool), np.asarray(regrets, dtype=np.float64)
     if regrets.ndim != 3 or matches.shape != regrets.shape:
@@ -78,40 +104,45 @@ def simulate_requests(rule: RegretBudget, matches: Array, regrets: Array) -> Req
     if not (regrets >= 0).all():
         request, block, at = np.argwhere(~(regrets >= 0))[0]
         raise DataError(f"request {request}, block {block}, position {at}: regret {regrets[request, block, at]}")
-    n, blocks, _ = regrets.shape
-    out = _empty(n, blocks)
+    matches, regrets = matches.transpose(1, 2, 0), regrets.transpose(1, 2, 0)
+    blocks, _, n = regrets.shape
+    out = _empty(blocks, n)
     for start in range(0, n, CHUNK):
         rows = slice(start, start + CHUNK)
-        _run(rule, matches[rows].transpose(1, 2, 0), regrets[rows].transpose(1, 2, 0), out, rows)
-    return out
+        _run(rule, matches[..., rows], regrets[..., rows], out, rows)
+    return _by_request(out)
 
 
 def simulate_iid(rule: RegretBudget, positions: Positions, requests: int, blocks: int, seed: int = 0) -> RequestSample:
     """`requests` requests of `blocks` blocks of i.i.d. positions, from the stream `positions` of `seed`."""
-    rng, out = streams(seed, "positions")["positions"], _empty(requests, blocks)
+    rng, out = streams(seed, "positions")["positions"], _empty(blocks, requests)
     for start in range(0, requests, CHUNK):
         n = min(CHUNK, requests - start)
-        matches, regrets = (x.reshape(blocks, n, -1).transpose(0, 2, 1) for x in positions.draw(blocks * n, rng))
-        _run(rule, matches, regrets, out, slice(start, start + n))
-    return out
+        _run(rule, *positions.draw((blocks, positions.block_size, n), rng), out, slice(start, start + n))
+    return _by_request(out)
 
 
-def _empty(n: int, blocks: int) -> RequestSample:
-    whole = np.zeros((n, blocks), dtype=np.int32)
-    return RequestSample(whole, whole.copy(), np.zeros((n, blocks)), np.zeros((n, blocks), dtype=bool))
+def _empty(blocks: int, n: int) -> RequestSample:
+    """Room for a sample, blocks first while it is filled."""
+    whole = np.zeros((blocks, n), dtype=np.int32)
+    return RequestSample(whole, whole.copy(), np.zeros((blocks, n)), np.zeros((blocks, n), dtype=bool))
+
+
+def _by_request(out: RequestSample) -> RequestSample:
+    return RequestSample(out.accepted.T, out.exceptions.T, out.spent.T, out.refused.T)
 
 
 def _run(rule: RegretBudget, matches: Array, regrets: Array, out: RequestSample, rows: slice) -> None:
-    """Fill `rows` of `out` from blocks laid out (blocks, K, n): the request axis last, so that NumPy runs along it."""
-    matches, regrets = np.ascontiguousarray(matches), np.ascontiguousarray(regrets)
-    remaining = np.full(matches.shape[2], float(rule.budget))
-    spent = np.zeros(matches.shape[2])
-    for b in range(matches.shape[0]):
-        accepted, exceptions, charge, refused = scan_blocks(rule, matches[b], regrets[b], remaining)
+    """Fill columns `rows` of `out`, block after block."""
+    blocks, size, n = matches.shape
+    scan = Scanner(rule, size, n)
+    remaining, spent = np.full(n, float(rule.budget)), np.zeros(n)
+    for b in range(blocks):
+        out.accepted[b, rows], out.exceptions[b, rows], charge, out.refused[b, rows] = scan(
+            matches[b], np.where(matches[b], 0.0, regrets[b]), remaining
+        )
         remaining = np.maximum(remaining - charge, 0)
-        spent = spent + charge
-        out.accepted[rows, b], out.exceptions[rows, b] = accepted, exceptions
-        out.spent[rows, b], out.refused[rows, b] = spent, refused
+        spent = out.spent[b, rows] = spent + charge
 
 
 def simulate_sequences(
@@ -142,12 +173,19 @@ def simulate_sequences(
         for _ in range(block_size):
             u = rng.random(len(act)) if drafts == "sampled" else None
             here = path[-1]
-            x = guess[here] if u is None else (cuts[here] <= (u * cuts[here, -1])[:, None]).sum(axis=1)
+            x = (
+                guess[here]
+                if u is None
+                else np.minimum((cuts[here] <= (u * cuts[here, -1])[:, None]).sum(axis=1), cuts.shape[1] - 1)
+            )
             drafted.append(x)
             path.append(model.step(here, x))
         at, x = np.stack(path), np.stack(drafted)
         regrets = scores[at[:-1], greedy[at[:-1]]] - scores[at[:-1], x]
-        accepted, _, charge, _ = scan_blocks(rule, x == greedy[at[:-1]], regrets, remaining[act])
+        matches = x == greedy[at[:-1]]
+        accepted, _, charge, _ = Scanner(rule, block_size, len(act))(
+            matches, np.where(matches, 0.0, regrets), remaining[act]
+        )
         after = at[accepted, np.arange(len(act))]
         _commit(tokens, act, count[act], x, accepted, greedy[after])
         context[act] = model.step(after, greedy[after])

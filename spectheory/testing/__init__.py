@@ -12,6 +12,7 @@ from .budget import (
     run_regret_request,
     tabular_pairs,
 )
+from .lossless import assert_lossless
 from .races import budgets, calibrated, lists, path_laws, race_pairs, rank_laws, skewed_pairs
 from .search import counterexample
 from .statistics import (
@@ -29,6 +30,7 @@ __all__ = [
     "RegretRequest",
     "TableRule",
     "assert_law",
+    "assert_lossless",
     "assert_rate",
     "blocks",
     "budgets",

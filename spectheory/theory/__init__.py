@@ -14,6 +14,7 @@ FAMILIES = (
     "sequence",
     "lower",
     "composition",
+    "joint",
     "asd",
     "asd_request",
     "ersd",
@@ -33,6 +34,6 @@ def load() -> None:
 
 
 def __getattr__(name: str) -> Any:
-    if name in (*FAMILIES, "bounds", "chain", "registry"):
+    if name in (*FAMILIES, "bounds", "chain", "efficiency", "registry"):
         return import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

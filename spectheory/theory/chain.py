@@ -7,6 +7,7 @@ j = drafts accepted so far in this block of K; at j = K the bonus token is drawn
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -160,3 +161,32 @@ def reached(v: Array, matrix: Array, steps: int) -> Array:
 def rounded_down(value: float, c: Chain) -> float:
     """A sum of `accumulate` with its rounding allowance taken off twice: below the true sum."""
     return value * max(0.0, 1 - min(1.0, 6.0 * c.length * (c.size + 4) * np.finfo(float).eps))
+
+
+def lumped(p: Array, accepted: Array, corrected: Array) -> tuple[Array, Array, Array]:
+    """Weights (V,) of one context with tokens of equal ratio out / p merged (to 13 digits in the log), (m,) each.
+
+    All of Q2..Q7 depend on the weights only through sums over such tokens, so they lose nothing but the 13th digit.
+    Under NSD all tokens outside the nucleus fall in two classes (N3), so real rows shrink a hundredfold.
+    """
+    out = accepted + corrected
+    live = (out > 0) | (p > 0)
+    p, out, accepted = p[live], out[live], accepted[live]
+    with np.errstate(divide="ignore"):
+        key = np.round(np.log(out) - np.log(p), 13)
+    at = np.unique(key, return_inverse=True)[1]
+    merged = [np.bincount(at, w) for w in (p, accepted, out - accepted)]
+    return merged[0], merged[1], merged[2]
+
+
+def exogenous(rows: Sequence[tuple[Array, Array, Array]], *, length: int, block_size: int) -> Chain:
+    """The chain of an engine whose context at each token is one of `rows` (p, accepted, corrected), drawn at random.
+
+    The draw ignores what was generated and is seen: a token of this chain is (row, token), so TV of its sequences is
+    that of recorded rows met in random order. One context, so every horizon costs the same.
+    """
+    if not rows:
+        raise DataError("there are no rows with full laws")
+    p, accepted, corrected = (np.concatenate([r[i] for r in rows])[None] / len(rows) for i in range(3))
+    zero = np.zeros(p.shape, dtype=np.int64)
+    return closed(p, accepted, corrected, zero, 0, length, block_size)

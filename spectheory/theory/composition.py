@@ -20,11 +20,27 @@ from ..arrays import Array, to_float
 from ..errors import DataError, PrecisionError, UsageError
 from ..pmf import total_variation, validate
 from ..results import Interval
+from .chain import Chain
 from .registry import theorem
 
 EPS = float(np.finfo(float).eps)
 MESH_CAP = 2**24  # bins of the composed law
+DIGITS = 13  # decimals kept of a log-ratio: equal ones are merged
 SNAP = 1e-11  # in units of the mesh: atoms this close to it are put on it
+
+
+def _log_ratio(a: Array, b: Array) -> Array:
+    """ln(a / b) of positive a, b; log1p keeps the digits of ratios near 1."""
+    near = abs(a - b) < 0.5 * b
+    return np.where(near, np.log1p((a - b) / b), np.log(a) - np.log(b))
+
+
+def log_ratios(c: Chain) -> Array:
+    """ln(p~ / p) by context and token, (S, V): infinite where one of them is 0, NaN where both are."""
+    out = np.where(c.out > 0, np.inf, np.where(c.p > 0, -np.inf, np.nan))
+    both = (c.out > 0) & (c.p > 0)
+    out[both] = np.round(_log_ratio(c.out[both], c.p[both]), DIGITS)
+    return out
 
 
 @dataclass(frozen=True)
@@ -37,12 +53,11 @@ class LogRatioLaw:
 
 
 def log_ratio_law(p_tilde: Array, p: Array) -> LogRatioLaw:
-    """The law of ln(p~(x) / p(x)), x ~ p~, of one step pair (V,), in nats; equal values merged."""
+    """The law of ln(p~(x) / p(x)), x ~ p~, of one step pair (V,), in nats; values equal to 13 decimals merged."""
     both = (p_tilde > 0) & (p > 0)
     a, b = p_tilde[both], p[both]
-    near = abs(a - b) < 0.5 * b  # log1p keeps the digits of ratios near 1
-    values = np.where(near, np.log1p((a - b) / b), np.log(a) - np.log(b))
-    values, at = np.unique(values, return_inverse=True)
+    values = _log_ratio(a, b)
+    values, at = np.unique(np.round(values, DIGITS), return_inverse=True)
     return LogRatioLaw(values, np.bincount(at, a, minlength=len(values)), float(p_tilde[(p == 0)].sum()))
 
 
@@ -232,15 +247,15 @@ def _at_mesh(
     """(lower, upper, rounding floor) of TV at one mesh, ends unclipped."""
     offsets = [float(law.values[0]) if hang else 0.0 for law, _ in steps]
     splits = [(_split(law, mesh, o), n) for (law, n), o in zip(steps, offsets)]
-    low, high = _window(splits, mesh, tail)
+    low, high, lost = _window(splits, mesh, tail)
     bins, floor = _convolve(splits, low, high)
     count = sum(n for _, n in steps)
     s = sum(n * o for o, (_, n) in zip(offsets, steps)) + mesh * (low + np.arange(len(bins)))
     value = infinite + float(bins @ np.where(s > 0, -np.expm1(-np.maximum(s, 0)), 0.0))
     gap = _gap(splits, bins, s)
     largest = max(float(abs(law.values).max(initial=0)) for law, _ in steps)
-    floor += count * (4 * EPS * largest + SNAP * mesh * any(x.proxy > 0 for x, _ in splits)) + 1e-15
-    slack = 2 * tail + floor
+    floor += count * (4 * EPS * largest + 10.0**-DIGITS + SNAP * mesh * any(x.proxy > 0 for x, _ in splits)) + 1e-15
+    slack = lost + floor
     return value - gap - slack, value + slack, floor
 
 
@@ -261,9 +276,10 @@ def _gap(splits: list[tuple[_Split, int]], bins: Array, s: Array) -> float:
     return 4 / 3 * float(np.maximum(bins, 0) @ g)
 
 
-def _window(splits: list[tuple[_Split, int]], mesh: float, tail: float) -> tuple[int, int]:
-    """Mesh indices [low, high] outside which the composed law has mass at most `tail` on each side (Chernoff)."""
-    low, high = (sum(n * int(x.index[end]) for x, n in splits) for end in (0, -1))
+def _window(splits: list[tuple[_Split, int]], mesh: float, tail: float) -> tuple[int, int, float]:
+    """Mesh indices [low, high] that hold the composed law up to mass `tail` on each side (Chernoff), and the mass outside."""
+    ends = [sum(n * int(x.index[end]) for x, n in splits) for end in (0, -1)]
+    low, high = ends
     deviation = math.sqrt(sum(n * _variance(x) for x, n in splits)) or 1.0
     for scale in np.geomspace(0.05, 64, 32):
         theta = scale / deviation
@@ -279,7 +295,7 @@ def _window(splits: list[tuple[_Split, int]], mesh: float, tail: float) -> tuple
             f"the mesh {mesh:.3g} takes {high - low + 1} bins, above MESH_CAP = {MESH_CAP}: "
             "the error budget is below the floor of the method"
         )
-    return low, max(low, high)
+    return low, max(low, high), tail * (int(low > ends[0]) + int(high < ends[1]))
 
 
 def _variance(x: _Split) -> float:

@@ -93,15 +93,21 @@ def acceptance_upper(P: Array, Q: Array) -> Array:
     return 1 - total_variation(P, Q)
 
 
-def _rates(P: Array, Q: Array) -> tuple[Any, Any]:
-    """P and the rates a_ij (V, V) of one pair; Q_i = 0 < P_i gives an infinite row in floats and is not defined exactly."""
-    p, q = align(P, Q)
-    p, q = np.asarray(p), np.asarray(q)
-    rows = []
-    for i in range(len(p)):
-        rows.append(maximum(q * (p[i] / q[i]) - p, 0 * p) if q[i] > 0 else 0 * p)
-        rows[-1][i] = 0 * p[0]
-    return p, np.array(rows, dtype=p.dtype)
+def _rates(P: Array, Q: Array) -> Any:
+    """For each i with P_i > 0: (P_i, rates a_ij > 0 of the tokens that may be ahead, number of tokens surely ahead).
+
+    Where Q_i = 0 < P_i nothing is left to chance: tokens without draft mass come last, in the order of their index.
+    """
+    p, q = (np.asarray(x) for x in align(P, Q))
+    if q.dtype != object:
+        q = np.where(q < 1e-290, 0, q)  # or ratios overflow
+    for i in np.flatnonzero(p > 0):
+        if q[i] == 0:
+            yield p[i], p[:0], int((q > 0).sum() + (q[:i] == 0).sum())
+        else:
+            a = q * (p[i] / q[i]) - p
+            a[i] = 0 * p[i]
+            yield p[i], a[a > 0], 0
 
 
 @theorem(
@@ -109,14 +115,16 @@ def _rates(P: Array, Q: Array) -> tuple[Any, Any]:
     source="derived from E1",
     statement=r"P(R=2) = \sum_i P_i \sum_j \left[\frac{1}{1+\lambda_i-a_{ij}} - \frac{1}{1+\lambda_i}\right]",
     relation="=",
-    hypotheses="laws P, Q with Q > 0 wherever P > 0",
+    hypotheses="laws P, Q; a winner with Q_i = 0 counts iff exactly one token precedes it by convention",
     status="proved",
 )
 def second_rank(P: Array, Q: Array) -> Any:
     """P(R = 2): some one token is ahead and no other. O(V^2); exact on Fractions."""
-    p, a = _rates(P, Q)
-    one = 1 + a.sum(axis=1)
-    return total(p * (1 / (one[:, None] - a) - (1 / one)[:, None]).sum(axis=1))
+    out = 0 * np.asarray(align(P, Q)[0])[0]
+    for weight, a, surely in _rates(P, Q):
+        one = 1 + total(a)
+        out = out + weight * (int(surely == 1) + total(1 / (one - a) - 1 / one))
+    return out
 
 
 @theorem(
@@ -124,13 +132,15 @@ def second_rank(P: Array, Q: Array) -> Any:
     source="derived from E1",
     statement=r"\mathbb{E}[R] = 1 + \sum_i P_i \sum_j a_{ij} / (1 + a_{ij})",
     relation="=",
-    hypotheses="laws P, Q with Q > 0 wherever P > 0",
+    hypotheses="laws P, Q; a winner with Q_i = 0 has the tokens that precede it by convention ahead",
     status="proved",
 )
 def mean_rank(P: Array, Q: Array) -> Any:
     """E[R]: token j is ahead of winner i with probability a_ij / (1 + a_ij). O(V^2); exact on Fractions."""
-    p, a = _rates(P, Q)
-    return 1 + total(p * (a / (1 + a)).sum(axis=1))
+    out = 1 + 0 * np.asarray(align(P, Q)[0])[0]
+    for weight, a, surely in _rates(P, Q):
+        out = out + weight * (surely + total(a / (1 + a)))
+    return out
 
 
 @theorem(

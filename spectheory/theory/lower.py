@@ -40,7 +40,7 @@ def marginal(c: Chain) -> float:
 
 def _marked(c: Chain, law: Array) -> tuple[Array, Array]:
     """Transfer matrices (all tokens, marked tokens) under `law`; marked are those that the rule favours, out > p."""
-    mark = c.out > c.p
+    mark = c.out > c.p * (1 + 1e-9)  # not what rounding favours
     return transfer(c, law, c.p), transfer(c, law * mark, c.p * mark)
 
 

@@ -89,7 +89,7 @@ def optimal_iid(P: Array, Q: Array, m: int) -> Any:
 def optimal_wor(P: Array, Q: Array, m: int) -> Any:
     """The largest probability of emitting one of `m` drafts drawn from Q without replacement. Exact on Fractions.
 
-    Where Q has fewer than m tokens the draft is all of them. Enumerates 2^V sets: raises CostError above V = 16.
+    Tokens without draft mass are drafted last, by index, as in the race. Enumerates 2^V sets: CostError above V = 16.
     """
     p, q = _laws(P, Q, m)
     inside, size, sets = wor_sets(q, m), len(p), np.arange(1 << len(p))
@@ -102,20 +102,24 @@ def optimal_wor(P: Array, Q: Array, m: int) -> Any:
 
 
 def wor_sets(Q: Array, m: int) -> Any:
-    """Law of the SET of the first `m` drafts without replacement, (2^V,), indexed by bit mask. Exact on Fractions."""
+    """Law of the SET of the first `m` drafts without replacement, (2^V,), indexed by bit mask. Exact on Fractions.
+
+    Once the tokens with mass are used up, those without follow in the order of their index.
+    """
     q = np.asarray(align(Q)[0])
     if len(q) > SUBSET_CAP:
         raise CostError(f"draft sets number 2^{len(q)} (cap: V = {SUBSET_CAP})")
-    alive = [i for i in range(len(q)) if q[i] > 0]
     law = {0: 1 + 0 * q[0]}
-    for _ in range(min(m, len(alive))):
+    for _ in range(min(m, len(q))):
         following: dict[int, Any] = {}
         for s, w in law.items():
-            left = [i for i in alive if not s >> i & 1]
-            rest = sum(q[i] for i in left)
-            for i in left:
-                t = s | 1 << i
-                following[t] = following.get(t, 0 * w) + w * q[i] / rest
+            left = [i for i in range(len(q)) if not s >> i & 1]
+            chance = (
+                [q[i] for i in left] if any(q[i] > 0 for i in left) else [1 + 0 * q[0], *([0 * q[0]] * (len(left) - 1))]
+            )
+            for i, c in zip(left, chance):
+                if c > 0:
+                    following[s | 1 << i] = following.get(s | 1 << i, 0 * w) + w * c / sum(chance)
         law = following
     out = np.array([0 * q[0]] * (1 << len(q)), dtype=q.dtype)
     for s, w in law.items():

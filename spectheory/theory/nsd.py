@@ -22,6 +22,7 @@ from ..arrays import (
     zeros_like,
 )
 from ..pmf import chi_square, nucleus, overlap, total_variation
+from .bounds import sequence_bounds as sequence_bounds  # part of this paper's public names
 from .registry import theorem
 
 NSD = "arXiv:2610.07822"

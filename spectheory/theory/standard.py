@@ -43,6 +43,14 @@ def acceptance_rate(p: Array, q: Array) -> Array:
     return 1 - total_variation(p, q)
 
 
+@theorem(
+    "S3",
+    source=f"{LEVIATHAN}, eq. 1",
+    statement=r"\mathbb{E}[\text{tokens per call}] = 1 + \sum_{i \le K} \beta^i",
+    relation="=",
+    hypotheses="acceptance independent of the position with rate beta",
+    status="proved",
+)
 def expected_tokens(beta: Any, block_size: int) -> Any:
     """E[tokens per target call] = (1 - beta^{K+1}) / (1 - beta), K + 1 at beta = 1, for i.i.d. acceptance `beta`.
 

@@ -213,6 +213,8 @@ def vfree_bound(rank_pmf: Array, k: int) -> float:
 def vfree(rank_pmf: Array, k: int) -> tuple[float, int]:
     """(`vfree_bound`, m). Where no rank is left to merge the tree has M_k leaves, as in `leaf_bound`."""
     pmf, k = _rank_pmf(rank_pmf), _budget(k)
+    if k == 0:
+        return 1.0, 0  # nothing is drafted: one token
     used = np.unique(optimal_tree(pmf, k).rank) - 1
     m = len(used)
     kept = [float(pmf[r]) for r in used]
@@ -230,10 +232,9 @@ def speedup_bounds(rank_pmf: Array, k: int, vocab_size: int) -> dict[str, Interv
     """
     pmf = _rank_pmf(rank_pmf)
     most = float(_budget(k) + 1)
+    upper = {"paper": paper_bound(pmf, k, vocab_size), "leaf": leaf_bound(pmf, k), "vfree": vfree_bound(pmf, k)}
     return {
-        "paper": Interval.upper_bound(paper_bound(pmf, k, vocab_size), "E6, 2504.15475", lower=1.0),
-        "leaf": Interval.upper_bound(leaf_bound(pmf, k), "E6, leaf entropy", lower=1.0),
-        "vfree": Interval.upper_bound(vfree_bound(pmf, k), "E6, used ranks only", lower=1.0),
+        **{name: Interval.upper_bound(max(x, 1.0), f"E6.{name}", lower=1.0) for name, x in upper.items()},
         "lower": Interval(min(lower_bound(pmf, k), most), None, most, "certified", None, "E6, Tunstall"),
     }
 

@@ -18,8 +18,10 @@ from ..pmf import residual as standard_residual
 from .lenience import Lenience
 from .resample_target import ResampleTarget
 from .sample_and_match import SampleAndMatch
+from .slack import AdditiveSlack
 from .standard import Standard
 from .token import TokenRule, capped_ratio
+from .typical import Typical
 
 
 class _StandardTest(TokenRule):
@@ -201,7 +203,9 @@ def specimens() -> dict[str, Specimen]:
         "M6": Specimen(ReusedRaceNoise(), "draft race noise reused in the residual draw"),
         "M7": Specimen(GreedyDrafts(), "greedy drafts with soft q in ratio and residual"),
         "M11": Specimen(RatioToMaximum(), "accepts with p / max p, then resamples p"),
+        "M12": Specimen(AdditiveSlack(0.3), "accepts with p / q + 0.3 (1 - max p)"),
         "M13": Specimen(Lenience(0.5), "lenient test: accepts with min(1, 2 p / q)"),
+        "M15": Specimen(Typical(1.0, 0.5, "argmax"), "typical acceptance, rejection commits argmax p"),
         "M18": Specimen(GreedyInDisguise(), "silently greedy"),
         "M19": Specimen(ZeroedBeforeTest(), "p of the drafted token zeroed before the test"),
         "M22": Specimen(ArgmaxResidual(), "residual argmax instead of a sample"),

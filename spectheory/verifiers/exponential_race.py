@@ -111,6 +111,14 @@ def draft_order(q: Array, noise: Array) -> Array:
     return np.argsort(_arrivals(q, noise), axis=-1, kind="stable")
 
 
+def draft_rank(q: Array, noise: Array, token: Array) -> Array:
+    """The place from 1 of `token` (...) in `draft_order`, (...), without sorting."""
+    arrivals, token = _arrivals(q, noise), np.asarray(token)[..., None]
+    own = np.take_along_axis(arrivals, token, axis=-1)
+    tied = (arrivals == own) & (np.arange(arrivals.shape[-1]) < token)
+    return 1 + ((arrivals < own) | tied).sum(axis=-1)
+
+
 def draft_tree(parent: Array, rank: Array, law: Callable[[Array], Array], noise: Array) -> Array:
     """Tokens (k,) of a tree given by `parent` and `rank` (1 is the first draft): each node the `rank`-th in the race
 

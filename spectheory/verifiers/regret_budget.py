@@ -189,7 +189,7 @@ def scores(block: Block) -> tuple[Any, Any, Any]:
         )
     try:
         z = z if is_rational(z) else validate_logits(z)
-        ids = check_ids(block.tokens, z.shape[1], "drafted token")
+        ids = check_ids(block.tokens, z.shape[1], "drafted token").astype(np.int64)  # an empty block has no dtype
     except DataError as error:
         raise DataError(f"{where(block.info)}{error}") from None
     top_id = argmax(z)

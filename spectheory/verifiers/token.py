@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..arrays import Array, align, maximum, to_law, total, where, zeros_like
+from ..arrays import Array, align, maximum, to_law, to_numpy, total, where, zeros_like
 from ..errors import CostError, DataError
 from ..pmf import check_ids
 from ..pmf import residual as standard_residual
@@ -179,6 +179,10 @@ def laws_of(block: Block) -> tuple[Array, Array]:
         raise DataError(
             f"a block of K = {block.size} drafts needs p (K+1, V) and q (K, V), not {p.shape} and {q.shape}"
         )
+    for name, law in (("p", p), ("q", q)):
+        if bool((law != law).any()):
+            row, token = (int(i) for i in np.argwhere(to_numpy(law != law))[0])
+            raise DataError(f"{name} is NaN in row {row} at token {token}")
     check_ids(block.tokens, p.shape[1], "drafted token", q)
     return p, q
 

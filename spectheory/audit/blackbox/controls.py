@@ -41,7 +41,8 @@ class Control:
 
 def controls(seed: int, beat: Callable[[], None]) -> list[Control]:
     """Run every control at its designed sample size."""
-    everything, out = known(), []
+    everything = known()
+    out: list[Control] = []
     for name in (*GOOD, *BROKEN):
         case = everything[name]
         null, law = case.scenario.law(), np.asarray(law_under(case.rule, case.scenario))

@@ -46,7 +46,7 @@ LEGAL: dict[str, tuple[Rows, Rows]] = {
 
 def edges(subject: Subject, beat: Callable[[], None]) -> list[Edge]:
     """Every check, in a fixed order."""
-    out = [_legal(subject, name, *map(np.array, rows), beat) for name, rows in LEGAL.items()]
+    out = [_legal(subject, name, np.array(p), np.array(q), beat) for name, (p, q) in LEGAL.items()]
     out += [_end_of_text(subject, beat)]
     out += [
         _bad_input(subject, name, beat) for name in ("q(x) = 0 at a drafted token", "a NaN in q", "a drafted id of -1")
@@ -156,10 +156,12 @@ def _coins(subject: Subject, beat: Callable[[], None]) -> list[Edge]:
 def _coin_edge(name: str, kept: bool) -> Edge:
     if name.startswith("coin 0"):
         return Edge(
-            name, "finding" if kept else "ok", "accepted: the test is u <= p/q, not u < p/q" if kept else "rejected"
+            name,
+            "finding" if kept else "ok",
+            "accepted a token of mass 0, as a test u <= p/q does" if kept else "rejected",
         )
     if name.startswith("coin ="):
-        return Edge(name, "note", "accepts: u <= p/q" if kept else "rejects: u < p/q")
+        return Edge(name, "note", "accepted, as u <= p/q does" if kept else "rejected, as u < p/q does")
     return Edge(name, "ok" if kept else "note", "accepted" if kept else "rejected, although p = q")
 
 

@@ -32,18 +32,19 @@ class ContractBroken(Exception):
         self.kind, self.detail = kind, detail
 
 
-def guarded(work: Callable[[Callable[[], None]], T], limit: float) -> T:
+def guarded(work: Callable[[Callable[[], None]], T], limit: float, first: float | None = None) -> T:
     """Run `work(beat)` in a thread of its own; it calls `beat()` before each call of the stranger's code.
 
-    Raises ContractBroken("time-out") when `limit` seconds pass without a beat or an end: the thread is then left behind
-    (a daemon: it cannot keep the process alive). Whatever `work` raises is raised here.
+    Raises ContractBroken("time-out") when `limit` seconds (`first` for the first call, which may have to import a large
+    package) pass without a beat or an end: the thread is then left behind (a daemon: it cannot keep the process alive).
+    Whatever `work` raises is raised here.
     """
     outcome: dict[str, Any] = {}
-    last = [time.monotonic()]
+    last, beats = [time.monotonic()], [0]
     done = threading.Event()
 
     def beat() -> None:
-        last[0] = time.monotonic()
+        last[0], beats[0] = time.monotonic(), beats[0] + 1
 
     def run() -> None:
         try:
@@ -55,8 +56,9 @@ def guarded(work: Callable[[Callable[[], None]], T], limit: float) -> T:
 
     threading.Thread(target=run, daemon=True, name="spectheory-black-box").start()
     while not done.wait(max(0.01, min(0.1, limit / 4))):
-        if time.monotonic() - last[0] > limit:
-            raise ContractBroken("time-out", f"no answer within {limit:g} s")
+        allowed = first if first is not None and beats[0] <= 1 else limit
+        if time.monotonic() - last[0] > allowed:
+            raise ContractBroken("time-out", f"no answer within {allowed:g} s")
     if "error" in outcome:
         raise outcome["error"]
     value: T = outcome["value"]

@@ -9,6 +9,7 @@ report records), `claim` (what its authors say of it).
 
 from __future__ import annotations
 
+import random
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ import numpy as np
 
 from ...errors import UsageError
 from ...protocols import Block, Coins
+from ...verifiers.token import TokenRule, inverse_cdf
 
 ARRAYS = ("numpy", "torch")
 
@@ -102,14 +104,11 @@ def from_rule(rule: Any, name: str = "") -> Subject:
         verdict = rule.verify(Block(tokens, p, q), start() if start else None, rng)
         return verdict.tokens, verdict.accepted
 
-    own = getattr(rule, "drafted", None)
-
     def draft(q: Any, rng: np.random.Generator) -> int:
-        from ...verifiers.token import inverse_cdf
+        return inverse_cdf(rule.drafted(q, q), rng.random())
 
-        return inverse_cdf(q if own is None else own(q, q), rng.random())
-
-    return Subject(name or type(rule).__name__, verify, draft=draft)
+    own = getattr(type(rule), "drafted", TokenRule.drafted) is not TokenRule.drafted
+    return Subject(name or type(rule).__name__, verify, draft=draft if own else None)
 
 
 @contextmanager
@@ -118,30 +117,31 @@ def forked_generators(seed: int) -> Iterator[list[str]]:
 
     Yields a list that names, on leaving, those that were drawn from: a callable that ignores `rng` is noted, not blamed.
     """
-    import random
-
     torch: Any = sys.modules.get("torch")
-    before = random.getstate(), np.random.get_state(), None if torch is None else torch.get_rng_state()
+    before = _states(torch)
     random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002 - the legacy global generator is what strangers use
     if torch is not None:
-        torch.manual_seed(seed)
-    seeded = random.getstate(), np.random.get_state(), None if torch is None else torch.get_rng_state()
+        torch.default_generator.manual_seed(seed)
+    seeded = _states(torch)
     used: list[str] = []
     try:
         yield used
     finally:
-        if random.getstate() != seeded[0]:
-            used.append("random")
-        now = np.random.get_state()
-        if now[2] != seeded[1][2] or not np.array_equal(now[1], seeded[1][1]):  # type: ignore[index]
-            used.append("numpy.random")
-        if torch is not None and not bool((torch.get_rng_state() == seeded[2]).all()):
-            used.append("torch")
-        random.setstate(before[0])
-        np.random.set_state(before[1])
+        used += [name for name, now in _states(torch).items() if not _same(now, seeded[name])]
+        random.setstate(before["random"])
+        np.random.set_state(before["numpy.random"])  # noqa: NPY002
         if torch is not None:
-            torch.set_rng_state(before[2])
+            torch.set_rng_state(before["torch"])
+
+
+def _states(torch: Any) -> dict[str, Any]:
+    found = {"random": random.getstate(), "numpy.random": np.random.get_state()}  # noqa: NPY002
+    return found if torch is None else {**found, "torch": torch.get_rng_state()}
+
+
+def _same(a: Any, b: Any) -> bool:
+    return all(np.array_equal(x, y) for x, y in zip(a, b)) if isinstance(a, tuple) else bool((a == b).all())
 
 
 def _name_of(target: Any) -> str:

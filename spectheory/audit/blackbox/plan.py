@@ -15,7 +15,7 @@ from .scenario import Scenario
 
 # Two over- and two under-weighted tokens on purpose: a residual of one token hides residual faults.
 C4 = ((0.4, 0.2, 0.3, 0.1), (0.1, 0.5, 0.1, 0.3))
-RELABEL = (2, 0, 3, 1)
+RELABEL = (3, 0, 1, 2)  # reverses the order of the two tokens that the residual can draw
 # Context-free rows hide a bonus drawn from the wrong row.
 CONTEXT = (
     ((0.7, 0.2, 0.1), (0.1, 0.6, 0.3), (0.3, 0.3, 0.4)),

@@ -8,18 +8,12 @@ import numpy as np
 
 from ...montecarlo import clopper_pearson
 from ...results import AuditReport, Interval
+from ..verdict import BROKEN, INCONCLUSIVE, NOT_REJECTED, REJECTED
 from .guard import KINDS
 from .plan import METAMORPHIC, Trial
 from .run import Run
 
-NOT_REJECTED, REJECTED, INCONCLUSIVE, BROKEN = "lossless not rejected", "rejected", "inconclusive", "broken contract"
-EXIT_CODES = {NOT_REJECTED: 0, REJECTED: 1, INCONCLUSIVE: 3}
 Section = dict[str, Any]
-
-
-def exit_code(report: AuditReport) -> int:
-    """0 not rejected, 1 rejected, 3 inconclusive, 4 the callable broke the contract."""
-    return EXIT_CODES.get(report.verdict, 4)
 
 
 def report(run: Run) -> AuditReport:
@@ -48,6 +42,7 @@ def report(run: Run) -> AuditReport:
     ]
     return AuditReport(
         verifier={
+            "title": subject.name,
             "name": subject.name,
             "batched": subject.batched,
             "arrays": subject.arrays,
@@ -57,7 +52,7 @@ def report(run: Run) -> AuditReport:
         claim="lossless: committed tokens follow the target",
         verdict=verdict,
         summary=summary,
-        extra={"sections": _sections(run, statement), "edges": edge_cases, "controls": checks},
+        extra={"sections": _sections(run), "edges": edge_cases, "controls": checks},
     )
 
 
@@ -162,9 +157,9 @@ def _notes(run: Run) -> list[str]:
     return notes
 
 
-def _sections(run: Run, statement: str) -> list[Section]:
+def _sections(run: Run) -> list[Section]:
     out: list[Section] = [
-        {"title": "Verdict", "columns": ["what", "value"], "rows": _head(run, statement), "notes": _notes(run)}
+        {"title": "How it was tested", "columns": ["what", "value"], "rows": _head(run), "notes": _notes(run)}
     ]
     if run.broken is None:
         out += (
@@ -180,8 +175,16 @@ def _any_rejected(run: Run) -> bool:
     return any(d.rejected for d in run.found.values())
 
 
-def _head(run: Run, statement: str) -> list[list[Any]]:
-    rows: list[list[Any]] = [["verdict", judge(run)[0]], ["because", statement], ["false alarms", _budget(run)["text"]]]
+def _head(run: Run) -> list[list[Any]]:
+    budget, subject = _budget(run), run.subject
+    rows: list[list[Any]] = [
+        ["false alarms", budget["text"]],
+        ["misses", f"{budget['miss']:g} in each test, of a deviation of {budget['deviation']:g} or more"],
+        [
+            "called with",
+            f"{subject.arrays} arrays, {'a batch of blocks' if subject.batched else 'one block'} at a time",
+        ],
+    ]
     versions = run.subject.versions()
     if versions:
         rows.append(["packages", ", ".join(f"{k} {v}" for k, v in versions.items())])
@@ -236,6 +239,9 @@ def _controls_section(run: Run) -> Section:
         for c in run.controls
     ]
     right, broken = sum(c.ok for c in run.controls), sum(c.broken for c in run.controls)
-    note = f"{right} of {len(run.controls)} controls as expected: {broken} known to be broken, {len(run.controls) - broken} known to be lossless."
+    total = len(run.controls)
+    note = (
+        f"{right} of {total} controls as expected: {broken} known to be broken, {total - broken} known to be lossless."
+    )
     columns = ["id", "fault", "draws", "exact TV", "measured", "outcome", "control"]
     return {"title": "Controls: the audit on verifiers it knows", "columns": columns, "rows": rows, "notes": [note]}

@@ -31,6 +31,7 @@ from .scenario import Tally, empty_tally, sample
 
 STATE = "blackbox-state.json"
 TIME_LIMIT = 10.0  # seconds without an answer
+FIRST = 6  # times the limit for the very first call, which may have to import a large package
 CHUNK, BATCHED_CHUNK = 1000, 50_000
 SAVE_EVERY = 1.0  # seconds
 
@@ -67,7 +68,8 @@ def audit(
     """Audit a callable (see `interface`) and report; never raises for what the callable does.
 
     `max_draws` caps each test below its designed size (an audit that needed more is inconclusive); `out` keeps the
-    counts, and the same request on the same code goes on from there. Raises UsageError for a request out of range.
+    counts of an audit that was stopped, and the same request on the same code goes on from there. Raises UsageError for
+    a request out of range.
     """
     from .report import report
 
@@ -88,7 +90,7 @@ def examine(
     run = Run(subject_, request, plan(subject_, request), max_draws=max_draws)
     state = _State(Path(out) / STATE if out else None, _fingerprint(subject_, request, max_draws))
     try:
-        run.notes = guarded(partial(probe, subject_, request.seed), time_limit)
+        run.notes = guarded(partial(probe, subject_, request.seed), time_limit, first=FIRST * time_limit)
         run.edges = guarded(partial(edges, subject_), time_limit)
         _run_trials(run, state, time_limit, progress)
     except ContractBroken as broken:
@@ -100,6 +102,7 @@ def examine(
         run.comparisons = compare(run.trials, counts, request.false_alarm / (len(run.trials) + len(METAMORPHIC)))
         if any(d.rejected for d in run.found.values()):
             run.faults = name_faults(run.trials, counts)
+    state.clear()
     return run
 
 
@@ -175,6 +178,11 @@ class _State:
             temporary.write_text(json.dumps({"fingerprint": self.fingerprint, "tests": self.tests}))
             os.replace(temporary, self.path)
             self.saved = time.monotonic()
+
+    def clear(self) -> None:
+        """A finished audit is never answered from its counts: code that it imports may have changed."""
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
 
 
 def _fingerprint(subject_: Subject, request: Request, max_draws: int | None) -> str:
