@@ -68,9 +68,15 @@ def test_fused_row_against_torch(benchmark, row, full):
     assert (figures.tv, figures.deviation, figures.acceptance) == pytest.approx(
         (float(tv), float(inside), float(acceptance)), abs=1e-3
     )
-    ours, softmax, sort = best(fused.from_logits, *row, TOP_P, full), best(softmaxes, *tensors), best(sort_and_gather, *tensors)
+    ours, softmax, sort = (
+        best(fused.from_logits, *row, TOP_P, full),
+        best(softmaxes, *tensors),
+        best(sort_and_gather, *tensors),
+    )
     benchmark.extra_info.update(times_two_softmax=ours / softmax, faster_than_sort=sort / ours)
-    print(f"\n{ours * 1e6:.0f} us: {ours / softmax:.2f} x two softmax passes, {sort / ours:.0f} x faster than sort and gather")
+    print(
+        f"\n{ours * 1e6:.0f} us: {ours / softmax:.2f} x two softmax passes, {sort / ours:.0f} x faster than sort and gather"
+    )
     assert ours < (8 if full else 4) * softmax
     assert full or sort > 30 * ours
 

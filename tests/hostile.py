@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 
+
 def standard(tokens, q, p, rng):
     """The standard rule, as a stranger would write it."""
     for i, x in enumerate(tokens):

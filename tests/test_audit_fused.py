@@ -81,7 +81,9 @@ def test_large_laws(backend, top_p, spread):
 def test_uniform_rows_keep_exactly_what_pmf_keeps(backend):
     p = np.full(151_936, 1 / 151_936)
     assert fused.from_laws(p, p, 0.999).nucleus_size == 151_785
-    assert fused.from_logits(np.zeros(151_936, np.float32), np.zeros(151_936, np.float32), 0.999).nucleus_size == 151_785
+    assert (
+        fused.from_logits(np.zeros(151_936, np.float32), np.zeros(151_936, np.float32), 0.999).nucleus_size == 151_785
+    )
 
 
 @given(seed=st.integers(0, 2**32 - 1), spread=st.sampled_from([0.5, 2.0, 5.0]), top_p=st.sampled_from([0.5, 0.9, 0.99]))

@@ -213,11 +213,19 @@ def test_a_torch_callable_gets_tensors_and_a_torch_generator():
         token = torch.multinomial(residual, 1, generator=rng)
         return torch.cat([tokens, token]) if bool(kept[0]) else token
 
-    tally = sample(subject(verify, arrays="torch"), blackbox.scenarios()[0], 2000, np.random.default_rng(0), lambda: None)
+    tally = sample(
+        subject(verify, arrays="torch"), blackbox.scenarios()[0], 2000, np.random.default_rng(0), lambda: None
+    )
     assert_law(np.repeat(np.arange(4), tally.counts), [0.4, 0.2, 0.3, 0.1])
     assert_rate(tally.accepted, tally.drafted, 0.5)
     with pytest.raises(ContractBroken, match="inputs mutated"):
-        sample(subject(lambda t, q, p, rng: t.zero_(), arrays="torch"), blackbox.scenarios()[0], 50, np.random.default_rng(0), lambda: None)
+        sample(
+            subject(lambda t, q, p, rng: t.zero_(), arrays="torch"),
+            blackbox.scenarios()[0],
+            50,
+            np.random.default_rng(0),
+            lambda: None,
+        )
 
 
 def test_short_commits_are_completed_from_the_target():
@@ -326,12 +334,25 @@ def test_a_killed_command_resumes(tmp_path):
         "    return inner(*arguments)\n"
         "verify.batched = True\n"
     )
-    command = [sys.executable, "-m", "spectheory", "audit", "engine:verify", "--black-box", "--detect", "0.2", "--out", "out"]
+    command = [
+        sys.executable,
+        "-m",
+        "spectheory",
+        "audit",
+        "engine:verify",
+        "--black-box",
+        "--detect",
+        "0.2",
+        "--out",
+        "out",
+    ]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
 
     def launch(**more):
         (tmp_path / "calls").unlink(missing_ok=True)
-        done = subprocess.run(command, cwd=tmp_path, env={**environment, **more}, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=tmp_path, env={**environment, **more}, capture_output=True, text=True, check=False
+        )
         return done, (tmp_path / "calls").stat().st_size
 
     killed, calls = launch(DIE_AT="92")

@@ -97,3 +97,19 @@ def test_figures_of_plain_data():
     assert len(made.axes[0].lines) == 2
     curves = [{"label": "one", "speedup": [1, 2], "deviation": [0, 0.1], "values": [0, 1]}]
     assert figures.trade_off({"parameter": "top_p", "curves": curves}).axes[0].get_xlabel().startswith("speed-up")
+
+
+@pytest.mark.parametrize("fault", ["SharedUniform", "ResidualBonus", "StaleBonus", "NoStop"])
+def test_joint_faults_are_refuted_by_the_block_audit(fault):
+    name = f"spectheory.verifiers.broken_joint:{fault}"
+    result = CliRunner().invoke(main, ["audit", name, "--max-deviation", "0"])
+    assert result.exit_code == 1, result.output
+    assert "REFUTED" in result.stdout
+
+
+def test_block_verification_is_audited_as_lossless_and_longer():
+    result = CliRunner().invoke(main, ["audit", "block", "--max-deviation", "0", "--json"])
+    assert result.exit_code == 0, result.output
+    values = spec.AuditReport.from_json(json.loads(result.stdout)).summary["by_blocks"]
+    ours, theirs = (values[f"expected tokens per call, {k} rule"].upper for k in ("this", "standard"))
+    assert 1 <= min(ours, theirs) <= max(ours, theirs) <= 5

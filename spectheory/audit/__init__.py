@@ -10,6 +10,7 @@ from typing import Any
 from ..errors import UsageError
 from ..protocols import supports
 from ..results import AuditReport
+from ..verifiers.token import by_blocks
 from .compare import compare
 from .eos import expected_tokens, truncate_at_eos
 from .plan import load_rule, plan
@@ -46,8 +47,8 @@ def run(
     """
     special = next((SPECIAL[c.__name__] for c in type(verifier).__mro__ if c.__name__ in SPECIAL), None)
     options = {"max_deviation": max_deviation, "request": request, "block": block, "out": out, "progress": progress}
-    if special is not None or "acceptance" not in supports(verifier):
-        report: AuditReport = _special(special or "sequence", verifier)(verifier, source, **options)
+    if special is not None or by_blocks(verifier) or "acceptance" not in supports(verifier):
+        report: AuditReport = _special(special or "blocks", verifier)(verifier, source, **options)
         return report
     one = plan(verifier, request, block, sweep)
     opened = open_source(source, one.request)
