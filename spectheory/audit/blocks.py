@@ -46,7 +46,7 @@ def run(
     name = type(verifier).__name__
     if "outcomes" not in supports(verifier):
         raise UsageError(
-            f"{name} has neither acceptance(p, q) and residual(p, q) nor outcomes(block, state): see `spectheory list`"
+            f"{name} has no acceptance(p, q) and residual(p, q), nor outcomes(block, state): see `spectheory list`"
         )
     if max_deviation is not None and not 0 <= max_deviation <= 1:
         raise UsageError(f"--max-deviation must lie in [0, 1], not {max_deviation}")
