@@ -316,7 +316,12 @@ def compare(rules: tuple[str, ...], **options: Any) -> None:
     verifiers = [_bracketed(rule) for rule in rules]
     with _progress("shards") as progress:
         report = audits.compare(
-            verifiers, options["logits"], request=_request(options), block=options["block"], progress=progress
+            verifiers,
+            options["logits"],
+            request=_request(options),
+            block=options["block"],
+            out=options["out"],
+            progress=progress,
         )
     _finish(report, options["out"], options["as_json"])
 

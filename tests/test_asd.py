@@ -266,13 +266,13 @@ def test_the_search_does_not_find_what_is_not_broken():
 @given(regret_requests())
 def test_the_vectorised_scan_is_the_rule(request):
     rule = replace(request.rule, budget=float(request.rule.budget), gate=float(request.rule.gate))
-    matches = np.repeat(np.array([m for m, _ in request.blocks])[..., None], 3, axis=-1)
-    regrets = np.repeat(np.array([r for _, r in request.blocks], dtype=float)[..., None], 3, axis=-1)
+    matches = np.array([[m for m, _ in request.blocks]] * 3)
+    regrets = np.array([[r for _, r in request.blocks]] * 3, dtype=float)
     sample = simulate_requests(rule, matches, regrets)
     accepted, state = run_regret_request(rule, [(m, tuple(float(x) for x in r)) for m, r in request.blocks])
-    assert sample.accepted.T.tolist() == [accepted] * 3
-    assert sample.spent[-1].tolist() == [float(state.spent)] * 3
-    assert sample.exceptions.sum(axis=0).tolist() == [len(state.ledger)] * 3
+    assert sample.accepted.tolist() == [accepted] * 3
+    assert sample.spent[:, -1].tolist() == [float(state.spent)] * 3
+    assert sample.exceptions.sum(axis=1).tolist() == [len(state.ledger)] * 3
 
 
 # Bad input.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import os
 import re
@@ -74,7 +75,13 @@ def test_a_check_that_cannot_fail_is_called_defective(known: dict[str, Theorem])
 
 def test_a_claim_without_check_is_not_passed_off_as_held(known: dict[str, Theorem]) -> None:
     assert claims.status(known["N1"], None)[0] == "unchecked"
-    assert claims.status(replace(known["N1"], status="report"), None)[0] == "reported"
+
+
+def test_a_reported_figure_is_not_passed_off_as_a_claim(known: dict[str, Theorem]) -> None:
+    figure = replace(known["N1"], status="report")
+    assert claims.status(figure, outcome("N1"))[0] == "reported"
+    assert claims.status(figure, outcome("N1", ok=False))[0] == "failed"
+    assert "{prf:observation}" in claims.block(figure, outcome("N1"))
 
 
 def test_an_exception_in_a_check_is_shown(known: dict[str, Theorem]) -> None:
@@ -99,7 +106,7 @@ def test_roles_become_links_and_the_table_has_every_claim(known: dict[str, Theor
     text = claims.expand("index", "see {claim}`N6.kl`\n\n```{claim-table}\n```", {"N1": outcome("N1")})
     assert "see [N6.kl](#claim-n6-kl)" in text
     assert text.count("\n|") == len(known) + 2
-    assert "| [held]{.claim-held} | nsd |" in text
+    assert "| [held]{.claim-held} | [nsd](/theory/nsd.md) |" in text
     rows = [line for line in text.splitlines() if line.startswith("| [")]
     assert all(len(re.split(r"(?<!\\)\|", row)) == 6 for row in rows)  # no formula breaks its cell
 
@@ -136,6 +143,7 @@ class _Refuses:
 def test_docstrings_survive_restructured_text() -> None:
     assert docstrings.to_rst("`laws p_` with x_ * (..., V) | y") == r"``laws p_`` with x\_ \* (..., V) \| y"
     assert docstrings.to_rst("a `code\n  span` b") == "a ``code span`` b"
+    assert docstrings.to_rst("`Block`s of x`y`z") == r"``Block``\ s of x\ ``y``\ z"
 
 
 def test_the_reference_lists_every_file_of_theory() -> None:
@@ -153,6 +161,18 @@ def test_notebooks_are_copied_with_their_links_mended(tmp_path: Path) -> None:
     (source / "x.ipynb").unlink()
     tutorials.copy(source, target)
     assert not list(target.iterdir())
+
+
+SESSIONS = [
+    p for p in sorted(DOCS.rglob("*.md")) if "_build" not in p.parts and ">>> " in p.read_text(encoding="utf-8")
+]
+
+
+@pytest.mark.parametrize("path", SESSIONS, ids=lambda p: p.stem)
+def test_interpreter_sessions_in_pages(path: Path) -> None:
+    result = doctest.testfile(str(path), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert result.attempted
+    assert not result.failed
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)

@@ -79,6 +79,24 @@ def test_tokens_without_draft_mass_come_last_in_index_order():
     assert ersd.log_rank_lambda(law(0, 1), law(1, 0)) == math.inf
 
 
+@pytest.mark.parametrize("tiny", [1e-280, 1e-300, 1e-320])
+def test_masses_near_the_smallest_float_do_not_overflow(tiny):
+    p, q = np.array([0.5, 0.5]), np.array([1.0, tiny])
+    assert exact.rank_law(p, q) == pytest.approx([0.5, 0.5])
+    ours, error = rank_measure(p, np.where(q < 1e-290, 0, q), 1e-6)
+    assert abs(ours - 0.5).sum() <= error + 1e-15
+    assert ersd.acceptance(p, q) == pytest.approx(0.5)
+    assert math.log(2) in exact.rank_entropy(p, q)
+    assert exact.index_law(p, q, 2) == pytest.approx([0.5, 0])
+
+
+def test_too_many_tokens_ahead_are_refused_before_they_cost():
+    p = np.ones(20_000) / 20_000
+    q = np.arange(1, 20_001.0)
+    with pytest.raises(spec.CostError, match="multiplications"):
+        exact.rank_entropy(p, q / q.sum(), 1e-5)
+
+
 def test_both_zero_tokens_are_harmless():
     p, q = np.array([0.5, 0.5, 0.0]), np.array([0.25, 0.75, 0.0])
     assert exact.rank_law(p, q) == pytest.approx([0.75, 0.25, 0], abs=1e-12)

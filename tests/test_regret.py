@@ -19,6 +19,7 @@ from spectheory.montecarlo import simulate_iid, simulate_requests, simulate_sequ
 from spectheory.testing import assert_law, regret_blocks, regret_budgets, regret_positions
 from spectheory.theory import asd, asd_request
 from spectheory.verifiers import RegretBudget
+from spectheory.verifiers.regret_budget import SLACK
 
 INF = math.inf
 F = Fraction
@@ -156,11 +157,17 @@ def test_the_unconstrained_mean_agrees_with_the_chain():
 
 
 def test_permanent_exhaustion_takes_far_longer_than_the_bound():
-    rule, positions = RegretBudget(F(3, 2), INF, 1), Positions(0, {1: F(99, 100), F(1, 100): F(1, 100)}, 1)
+    rule, positions = RegretBudget(1.5, INF, 1), Positions(0.0, {1.0: 0.99, 0.01: 0.01}, 1)
     bound = asd_request.exhaustion_upper(rule, *regret.block_moments(rule, positions))
     assert float(bound) == pytest.approx(2.525, abs=1e-3)
     assert regret.expected_blocks(rule, positions).upper < bound
     assert 4900 < regret.expected_exhaustion(rule, positions).upper < 5100
+
+
+def test_without_charges_there_is_no_bound():
+    with pytest.raises(UsageError, match="never runs out"):
+        asd_request.exhaustion_upper(RULE, 0, 0, 0)
+    assert asd.SLACK == SLACK
 
 
 def test_tokens_per_call_run_down_to_strict():
@@ -253,14 +260,14 @@ def test_simulated_requests_follow_the_exact_law():
     for blocks in (1, 6):
         law = floats(regret.spend_law(RULE, GOLDEN, blocks))
         values = sorted(law)
-        index = np.searchsorted(values, sample.spent[blocks - 1])
-        assert np.array(values)[index] == pytest.approx(sample.spent[blocks - 1])
+        index = np.searchsorted(values, sample.spent[:, blocks - 1])
+        assert np.array(values)[index] == pytest.approx(sample.spent[:, blocks - 1])
         assert_law(index, [law[v] for v in values], false_alarm=1e-9)
     lengths = np.zeros(5)
     for (accepted, _), mass in regret.block_law(RULE, GOLDEN).items():
         lengths[accepted] += float(mass)
-    assert_law(sample.accepted[0], lengths, false_alarm=1e-9)
-    unrefused = 1 - np.cumsum(sample.refused, axis=0).astype(bool).mean(axis=1)
+    assert_law(sample.accepted[:, 0], lengths, false_alarm=1e-9)
+    unrefused = 1 - np.cumsum(sample.refused, axis=1).astype(bool).mean(axis=0)
     survival = regret.request(RULE, GOLDEN, 6).survival[1:].astype(float)
     # Hoeffding with 6 comparisons: false alarm 1e-9 in all.
     assert np.abs(unrefused - survival).max() <= math.sqrt(math.log(2 * 6 / 1e-9) / (2 * n))
@@ -289,8 +296,8 @@ def test_simulated_sequences_are_the_rules_own():
 
 
 def test_bad_simulated_regrets_are_named():
-    regrets = np.zeros((3, 4, 2))
-    regrets[2, 3, 1] = math.nan
+    regrets = np.zeros((2, 3, 4))
+    regrets[1, 2, 3] = math.nan
     with pytest.raises(DataError, match="request 1, block 2, position 3"):
         simulate_requests(RULE, regrets == 0, regrets)
     with pytest.raises(DataError, match="must both be"):

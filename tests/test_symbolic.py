@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from spectheory import exact
+from spectheory import exact, ledger
 from spectheory.cli import main
 from spectheory.ledger import symbolic, symbolic_nsd, symbolic_race, symbolic_regret, symbolic_sequence
 from spectheory.ledger.symbolic import PROOFS, Refused, at, at_least_zero, prove, rational_functions, sign, vanishes
 from spectheory.pmf import total_variation
-from spectheory.theory import nsd
+from spectheory.theory import nsd, race_law
+from spectheory.theory.registry import theorems
 from spectheory.verifiers import Nucleus
 
 # CI proves the smaller sizes (all of what is quick); `make full` and `spectheory prove` prove all.
@@ -36,7 +37,7 @@ def test_the_proof_goes_through_for_small_sizes(claim):
 @pytest.mark.parametrize("claim", PROOFS)
 def test_the_proof_goes_through(claim):
     log = list(prove(claim))
-    assert log[0].startswith(claim.removesuffix(".law"))
+    assert log[0].startswith(f"{claim}:")
     assert any(line.endswith("QED") for line in log)
 
 
@@ -159,6 +160,21 @@ def test_cases_cover_random_laws(size):
         numbers = [*map(min, p, q), *steps]
         assert [at(x, numbers) for x in case.p] == list(p)
         assert [at(x, numbers) for x in case.q] == list(q)
+
+
+def test_every_proof_is_of_a_registered_claim():
+    ledger.load()
+    assert set(PROOFS) <= set(theorems())
+
+
+def test_the_race_proved_is_the_library_s():
+    """At points of random cases: the joint law from the densities, the library's, and the exact engine's."""
+    rng = random.Random(1)
+    for case in symbolic_race.by_ratio(3):
+        numbers = [rng.randint(1, 9) for _ in case.p[0].field.gens]
+        p, q = (np.array([at(x, numbers) for x in law], dtype=object) for law in (case.p, case.q))
+        joint = [[at(symbolic_race.joint(case, i, r), numbers) for r in (1, 2, 3)] for i in range(3)]
+        assert joint == race_law.rank_joint(p, q).tolist() == exact.rank_joint(p, q).tolist()
 
 
 def test_signs_and_zeros_are_decided_by_coefficients():

@@ -1,7 +1,8 @@
 """Theorem blocks written by the register, with the status that the last run of the ledger gave each claim.
 
 In a page's Markdown, a fence "```{claim} N1" becomes the block of claim N1, and the role {claim}`N1` a link to it.
-Claims of a theory file that its page does not place follow at the page's end. "```{claim-table}" becomes the table of all.
+Claims that no page places follow at the end of their family's page. "```{claim-table}" becomes the table of all,
+"```{claim-table} false" that of the false ones.
 """
 
 from __future__ import annotations
@@ -18,16 +19,20 @@ from ledger_run import Outcome, outcomes
 from spectheory import CheckResult, ledger
 from spectheory.theory.registry import Theorem, theorems
 
-BIBLIOGRAPHY = Path(__file__).parents[1] / "refs.bib"
+DOCS = Path(__file__).parents[1]
+BIBLIOGRAPHY, THEORY = DOCS / "refs.bib", DOCS / "theory"
 PAGES = {"S": "standard", "N": "nsd", "L": "lenience", "V": "lossy", "Q": "sequence", "A": "asd", "E": "ersd"}
 READS = {"=": "equals", "<=": "is at most", ">=": "is at least"}
 FENCE = re.compile(r"^```\{claim\} (\S+)\n```$", re.MULTILINE)
 ROLE = re.compile(r"\{claim\}`([^`]+)`")
-TABLE = re.compile(r"^```\{claim-table\}\n```$", re.MULTILINE)
+TABLE = re.compile(r"^```\{claim-table\}(?: (\w+))?\n```$", re.MULTILINE)
 
 
 def page(claim: Theorem) -> str:
-    """The theory page of a claim, by its family: `nsd`."""
+    """The theory page of a claim, say `nsd`: the one that places it, else that of its family."""
+    for path in THEORY.glob("*.md"):
+        if claim.id in FENCE.findall(path.read_text(encoding="utf-8")):
+            return path.stem
     return PAGES[claim.family]
 
 
@@ -63,7 +68,7 @@ def tried(run: CheckResult) -> str:
 def status(claim: Theorem, outcome: Outcome | None) -> tuple[str, str]:
     """(word, sentence) of what the last run found: the word is held, refuted, failed, reported or unchecked."""
     if outcome is None:
-        return ("reported", "no claim") if claim.status == "report" else ("unchecked", "no check is registered")
+        return "unchecked", "no check is registered"
     run = outcome.result
     if not run.ok:
         cause = run.error or ("no violation was found" if claim.status == "false" else f"worst gap {run.worst:.3g}")
@@ -71,6 +76,8 @@ def status(claim: Theorem, outcome: Outcome | None) -> tuple[str, str]:
         return "failed", f"{plain(cause)}{where}; {tried(run)}"
     if claim.status == "false":
         return "refuted", f"violated by {readable(run.witness)}, the smallest instance reached; {tried(run)}"
+    if claim.status == "report":
+        return "reported", f"a figure, not a claim; its two routes agree on {tried(run)}"
     return "held", f"on {tried(run)}"
 
 
@@ -126,14 +133,18 @@ def block(claim: Theorem, outcome: Outcome | None) -> str:
     return "\n".join([*lines, "````", ""])
 
 
-def table(found: Mapping[str, Outcome]) -> str:
-    """All claims, a row each."""
-    rows = ["| claim | statement | last run | page |", "|---|---|---|---|"]
+def table(found: Mapping[str, Outcome], kind: str | None = None) -> str:
+    """All claims, or those registered with status `kind`, a row each."""
+    rows = ["| claim | last run | page | statement |", "|---|---|---|---|"]
     for claim in theorems().values():
+        if kind not in (None, claim.status):
+            continue
         word, _ = status(claim, found.get(claim.id))
         link = f"[{claim.id}](#{slug(claim.id)})"
         statement = " ".join(claim.statement.replace(r"\|", r"\Vert ").replace("|", r"\vert ").split())
-        rows.append(f"| {link} | ${statement}$ | [{word}]{{.claim-{word}}} | {page(claim)} |")
+        rows.append(
+            f"| {link} | [{word}]{{.claim-{word}}} | [{page(claim)}](/theory/{page(claim)}.md) | ${statement}$ |"
+        )
     return "\n".join(rows)
 
 
@@ -143,7 +154,7 @@ def expand(name: str, text: str, found: Mapping[str, Outcome]) -> str:
     placed = set(FENCE.findall(text))
     text = FENCE.sub(lambda m: block(known[m[1]], found.get(m[1])), text)
     text = ROLE.sub(lambda m: f"[{known[m[1]].id}](#{slug(m[1])})", text)
-    text = TABLE.sub(lambda m: table(found), text)
+    text = TABLE.sub(lambda m: table(found, m[1]), text)
     if name.startswith("theory/"):
         left = [c for c in known.values() if f"theory/{page(c)}" == name and c.id not in placed]
         if left:

@@ -8,11 +8,14 @@ from typing import Any
 
 def to_rst(text: str) -> str:
     """Code spans become literals, also across a line break; what else reStructuredText would read as markup is escaped."""
-    pieces = re.split(r"`+([^`]+)`+", text)  # text, code, text, code, ...
-    return "".join(
-        f"``{' '.join(piece.split())}``" if i % 2 else re.sub(r"([\\*_|])", r"\\\1", piece)
-        for i, piece in enumerate(pieces)
-    )
+    pieces, out = re.split(r"`+([^`]+)`+", text), ""  # text, code, text, code, ..., text
+    for i, piece in enumerate(pieces):
+        if i % 2:  # a literal may touch no letter: "``Block``\\ s"
+            before, after = ("\\ " * c.isalnum() for c in (out[-1:], pieces[i + 1][:1]))
+            out += f"{before}``{' '.join(piece.split())}``{after}"
+        else:
+            out += re.sub(r"([\\*_|])", r"\\\1", piece)
+    return out
 
 
 def _process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:

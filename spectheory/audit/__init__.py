@@ -7,7 +7,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ..errors import UsageError
 from ..protocols import supports
 from ..results import AuditReport
 from ..verifiers.token import by_blocks
@@ -47,8 +46,12 @@ def run(
     """
     special = next((SPECIAL[c.__name__] for c in type(verifier).__mro__ if c.__name__ in SPECIAL), None)
     options = {"max_deviation": max_deviation, "request": request, "block": block, "out": out, "progress": progress}
-    if special is not None or by_blocks(verifier) or "acceptance" not in supports(verifier):
-        report: AuditReport = _special(special or "blocks", verifier)(verifier, source, **options)
+    if special is None and "outcomes" in supports(verifier) and "acceptance" not in supports(verifier):
+        special = "blocks"
+    if special is None and by_blocks(verifier):  # its single steps do not tell how its blocks behave
+        special = "joint"
+    if special is not None:
+        report: AuditReport = import_module(f".{special}", __name__).run(verifier, source, **options)
         return report
     one = plan(verifier, request, block, sweep)
     opened = open_source(source, one.request)
@@ -56,17 +59,6 @@ def run(
     return audit_token_rules([one], opened, max_deviation=max_deviation, out=folder, shards=shards, progress=progress)[
         0
     ]
-
-
-def _special(module: str, verifier: Any) -> Any:
-    try:
-        return import_module(f".{module}", __name__).run
-    except ModuleNotFoundError as error:
-        if error.name != f"{__name__}.{module}":
-            raise
-        raise UsageError(
-            f"{type(verifier).__name__} has no acceptance(p, q) and residual(p, q): the audit needs a token rule"
-        ) from None
 
 
 def write(report: AuditReport, out: str | Path) -> list[Path]:

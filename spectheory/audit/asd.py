@@ -56,44 +56,57 @@ def run(
         raise UsageError(f"greedy scores are recorded at temperature 1, unwarped: {', '.join(request)} cannot apply")
     rows, errors, manifest, name = read_rows(source)
     played, bad = replay(verifier, rows, manifest.get("vocab_size"))
-    if not played:
-        causes = [e["cause"] for e in errors + bad]
-        raise DataError(
-            f"{name}: no usable block; " + (f"the first cause: {causes[0]}" if causes else "there are none")
-        )
-    good, size = [p.row for p in played], len(played[0].row.tokens)
-    if any(len(row.tokens) != size for row in good) or block not in (None, size):
-        raise UsageError(f"blocks must all have the same K and --block must be it: recorded K = {size}")
+    errors = errors + bad
+    _check_blocks(played, errors, name, block)
     if progress is not None:
         progress(1, 2)
-    summary: dict[str, Any] = {
-        "rows": len(good),
-        "blocks": len(good),
-        "requests": len(by_request(played)),
-        "block_size": size,
-        "measured": {label: measure(rule, good) for label, rule in contestants(verifier, size).items()},
-        "guarantees": guarantees(verifier, played),
-        "variants_differ": variants_differ(verifier, good),
-        "exhaustion": exhaustion(verifier, by_request(played)),
-    }
-    points = sweep(verifier, good)
+    summary, points = summarise(verifier, played), sweep(verifier, [p.row for p in played])
     if progress is not None:
         progress(2, 2)
-    broken = any(g["violations"] for g in summary["guarantees"])
+    kept = ("models", "draft_mode", "advance", "tv_floor")
     return AuditReport(
-        verifier={"rule": "asd", "settings": settings(verifier), "class": type(verifier).__qualname__},
-        source={
-            "name": name,
-            **{k: manifest[k] for k in ("models", "draft_mode", "advance", "tv_floor") if k in manifest},
+        verifier={
+            "rule": "asd",
+            "title": f"asd({', '.join(f'{k}={v}' for k, v in settings(verifier).items())})",
+            "settings": settings(verifier),
+            "class": type(verifier).__qualname__,
         },
+        source={"name": name, **{k: manifest[k] for k in kept if k in manifest}},
         claim=CLAIM,
-        verdict=REFUTED if broken else HOLDS,
+        verdict=REFUTED if any(g["violations"] for g in summary["guarantees"]) else HOLDS,
         summary=summary,
         sweep=points,
-        errors=errors + bad,
+        errors=errors,
         extra={"sections": sections(summary, points), "figures": figures(verifier, played, summary, points)},
         rows=per_row(verifier, played),
     )
+
+
+def _check_blocks(played: Sequence[Played], errors: Sequence[Any], name: str, block: int | None) -> None:
+    """Raises DataError where nothing is usable, UsageError for blocks of several sizes or another `block` than recorded."""
+    if not played:
+        cause = f"the first cause: {errors[0]['cause']}" if errors else "there are none"
+        raise DataError(f"{name}: no usable block; {cause}")
+    sizes = {len(p.row.tokens) for p in played}
+    if len(sizes) > 1 or block not in (None, *sizes):
+        known = ", ".join(str(k) for k in sorted(sizes))
+        raise UsageError(f"blocks must all have the same K and --block must be it: recorded K = {known}")
+
+
+def summarise(rule: RegretBudget, played: Sequence[Played]) -> dict[str, Any]:
+    """Everything the report says beside the sweep, as plain data and Intervals."""
+    rows, groups = [p.row for p in played], by_request(played)
+    size = len(rows[0].tokens)
+    return {
+        "rows": len(rows),
+        "blocks": len(rows),
+        "requests": len(groups),
+        "block_size": size,
+        "measured": {label: measure(one, rows) for label, one in contestants(rule, size).items()},
+        "guarantees": guarantees(rule, played),
+        "variants_differ": variants_differ(rule, rows),
+        "exhaustion": exhaustion(rule, groups),
+    }
 
 
 def settings(rule: RegretBudget) -> dict[str, Any]:

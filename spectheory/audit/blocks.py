@@ -1,7 +1,6 @@
-"""Rules that decide a block at a time: exact accepted lengths on the recorded drafts, and a search for joint faults.
+"""Rules that decide a block at a time: what a recorded block earns, exactly over the rule's coins.
 
-A row-by-row audit cannot see them: their faults show only in the law of several tokens. So the rule is also run on small
-models made of recorded rows, where the law of the whole engine is enumerated: a lossless rule is lossless there, too.
+Their law is one of whole sequences, so there is no deviation row by row: `exact.sequence_law` has it on small models.
 """
 
 from __future__ import annotations
@@ -12,21 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array
+from .. import pmf
+from .._version import __version__
 from ..errors import DataError, UsageError
-from ..exact import sequence_deviation
-from ..models import Tabular, merge_tokens
-from ..protocols import Block, supports
-from ..results import AuditReport, Interval
-from ..verifiers import Standard
-from .plan import label_of, plan, settings_of, title_of
-from .rows import laws
-from .run import Progress
+from ..protocols import Block
+from ..results import AuditReport
+from ..verifiers.token import capped_ratio
+from .eos import expected_tokens
+from .plan import label_of, settings_of, title_of
+from .rows import join_columns
+from .run import Progress, _numbered
 from .source import open_source
-from .verdict import HOLDS, NONE, REFUTED, ROUNDING
-
-# The small models: groups of tokens (top token, other tokens with p >= q, the rest), drafts in a block, tokens followed.
-GROUPS, DRAFTS, TOKENS = 3, 2, 4
+from .summary import METHOD, _in_order, figure
+from .text import interval
+from .verdict import NONE
 
 
 def run(
@@ -39,105 +37,93 @@ def run(
     out: str | Path | None = None,
     progress: Progress | None = None,
 ) -> AuditReport:
-    """Audit a rule with `outcomes`. `max_deviation` claims a bound on the mean deviation on the small models.
+    """Expected tokens per call of a rule with `outcomes`, against the standard rule on the same blocks; as `audit.run`.
 
-    Raises UsageError for a rule without `outcomes`, DataError if no block has full laws.
+    `out` is taken and not used: a block costs too little to keep parts.
+
+    Raises UsageError for a claim about the deviation, or settings that the source cannot apply.
     """
-    name = type(verifier).__name__
-    if "outcomes" not in supports(verifier):
+    if max_deviation is not None:
+        raise UsageError(f"{label_of(verifier)} decides whole blocks: --max-deviation is about single steps")
+    if any(v is not None for v in (request or {}).values()):
         raise UsageError(
-            f"{name} has no acceptance(p, q) and residual(p, q), nor outcomes(block, state): see `spectheory list`"
+            "under other request settings the recorded drafts are no draws from q, which a block rule needs"
         )
-    if max_deviation is not None and not 0 <= max_deviation <= 1:
-        raise UsageError(f"--max-deviation must lie in [0, 1], not {max_deviation}")
-    one = plan(Standard(), request, block, False)  # its request prepares the rows
-    opened = open_source(source, one.request)
-    errors: list[dict[str, Any]] = []
-    kept: list[tuple[Array, Array, Array]] = []
+    if block is not None and block < 1:
+        raise UsageError(f"--block must be at least 1, not {block}")
+    opened = open_source(source, {})
+    records: list[dict[str, Any]] = []
+    errors = opened.unfinished()
     for i in range(len(opened.shards)):
-        for number, b in enumerate(opened.blocks(i)):
+        for one in _numbered(opened, i):
             try:
-                kept.append(_measure(verifier, b, laws(one, b, opened.warped)[:2]))
+                records.append(_measure(verifier, one, opened.manifest, block))
             except DataError as error:
-                errors.append({"shard": opened.shards[i], "row": number, "cause": str(error)})
+                errors.append({"shard": one.info["file"], "row": one.info["rows"][0], "cause": str(error)})
         errors += opened.errors
         if progress is not None:
             progress(i + 1, len(opened.shards))
-    if not kept:
-        raise DataError(f"{opened.name}: no block with full laws")
-    ours, theirs, deviation = (np.array(x) for x in zip(*kept))
-    return _report(_spec(verifier), opened.spec(), ours, theirs, deviation, max_deviation, errors)
-
-
-def _measure(verifier: Any, block: Block, pair: tuple[Array, Array]) -> tuple[float, float, float]:
-    """(expected accepted drafts, the same by the standard rule, deviation on the small model) of one recorded block."""
-    p, q = pair
-    if block.p is None or len(block.p) <= block.size:
-        raise DataError("the block has no bonus row")
-    whole = Block(block.tokens, np.vstack([p, block.p[block.size :]]), q)
-    start = getattr(verifier, "start", lambda: None)
-    accepted = [
-        float(sum(mass * n for mass, n, _, _ in rule.outcomes(whole, state)))
-        for rule, state in ((verifier, start()), (Standard(), None))
-    ]
-    model = small_model(p, q)
-    return accepted[0], accepted[1], float(sequence_deviation(verifier, model, length=TOKENS, block_size=DRAFTS))
-
-
-def _spec(verifier: Any) -> dict[str, Any]:
-    label, settings, cls = label_of(verifier), settings_of(verifier), type(verifier)
-    title = title_of(verifier, label, settings)
-    return {"title": title, "rule": label, "settings": settings, "class": f"{cls.__module__}:{cls.__qualname__}"}
-
-
-def small_model(p: Array, q: Array) -> Tabular:
-    """Recorded rows (K, V) as an order-1 model over GROUPS tokens: context g takes row g mod K, its tokens merged."""
-    rows = []
-    for g in range(GROUPS):
-        a, b = p[g % len(p)], q[g % len(q)]
-        groups = np.where(np.arange(len(a)) == a.argmax(), 0, np.where(a >= b, 1, 2))
-        spare = np.arange(GROUPS)  # every group must exist: one massless token each
-        rows.append([merge_tokens(np.append(x, np.zeros(GROUPS)), np.append(groups, spare)) for x in (a, b)])
-    return Tabular(np.stack([r[0] for r in rows]), np.stack([r[1] for r in rows]))
-
-
-def _report(
-    spec: dict[str, Any],
-    source: dict[str, Any],
-    ours: Array,
-    theirs: Array,
-    deviation: Array,
-    limit: float | None,
-    errors: list[Any],
-) -> AuditReport:
-    mean = float(deviation.mean())
-    claim, verdict = "", NONE
-    if limit is not None:
-        what = "lossless" if limit == 0 else f"mean deviation <= {limit:g}"
-        claim = f"{what} over {TOKENS} tokens of small models made of the recorded rows"
-        verdict = HOLDS if mean <= limit + ROUNDING else REFUTED
-    values = {
-        "expected tokens per call, this rule": Interval.exact(1 + float(ours.mean())),
-        "expected tokens per call, standard rule": Interval.exact(1 + float(theirs.mean())),
-        f"deviation over {TOKENS} tokens, small models, mean": Interval.exact(mean),
-        f"deviation over {TOKENS} tokens, small models, largest": Interval.exact(float(deviation.max())),
-    }
-    section = {
-        "title": "A rule that decides by blocks",
-        "columns": ["on the recorded blocks", "exact"],
-        "rows": [[k, v.upper if v.upper > ROUNDING else 0.0] for k, v in values.items()],
-        "notes": [
-            "expected tokens: over the rule's coins, given the recorded drafts; end of text is not looked at.",
-            f"small models: each block's rows merged to {GROUPS} tokens (the top one, other p >= q, the rest), one row a context, "
-            f"K = {DRAFTS}. A lossless rule deviates by 0 there; a deviation refutes losslessness, its size is that of these models.",
-        ],
-    }
+    if not records and not errors:
+        raise DataError(f"{opened.name}: there is no block to audit")
+    settings = settings_of(verifier)
+    spec = {"title": title_of(verifier, label_of(verifier), settings), "rule": label_of(verifier), "settings": settings}
+    spec["class"] = f"{type(verifier).__module__}:{type(verifier).__qualname__}"
+    summary, sections = _summary(join_columns(records))
     return AuditReport(
         verifier=spec,
-        source=source,
-        claim=claim,
-        verdict=verdict,
-        summary={"blocks": len(ours), "rows": len(ours), "by_blocks": values},
-        errors=errors,
-        extra={"sections": [section]},
+        source=opened.spec(),
+        claim="",
+        verdict=NONE if records else "no data",
+        summary=summary,
+        errors=_in_order(errors),
+        extra={"sections": sections},
+        spectheory_version=__version__,
     )
+
+
+def _measure(verifier: Any, block: Block, manifest: Mapping[str, Any], most: int | None) -> dict[str, Any]:
+    """One row: expected tokens of the block under the rule and under the standard one, end of text respected."""
+    if block.size == 0:
+        raise DataError("the block has no drafts (K = 0)")
+    if block.p is None or block.q is None:
+        raise DataError("the block has no laws p and q")
+    size = min(most or block.size, block.size)
+    if len(block.p) <= size:
+        raise DataError("the bonus row of the target is missing: a block rule needs K + 1 target laws")
+    p, q = pmf.validate(block.p[: size + 1], "p"), pmf.validate(block.q[:size], "q")
+    tokens, ends = block.tokens[:size], np.isin(block.tokens[:size], list(manifest.get("eos_ids") or []))
+    cut = Block(tokens, p, q, info=block.info)
+    stop = int(np.argmax(ends)) + 1 if ends.any() else size + 1
+    earned = sum(float(prob) * min(kept + 1, stop) for prob, kept, *_ in verifier.outcomes(cut, verifier.start()))
+    standard = capped_ratio(p[:size], q)[np.arange(size), tokens]
+    return {
+        "request": np.array([str(block.info["request"])]),
+        "tokens": np.array([earned]),
+        "standard": np.array([expected_tokens(standard, ends)]),
+        "size": np.array([size]),
+    }
+
+
+def _summary(rows: Mapping[str, Any]) -> tuple[dict[str, Any], list[Any]]:
+    if not rows:
+        return {"rows": 0}, []
+    bounds = (1.0, float(rows["size"].max() + 1))
+    names = {"tokens_per_call": "tokens", "standard_tokens_per_call": "standard"}
+    figures = {k: figure(rows[v], rows["request"], None, bounds) for k, v in names.items()}
+    counts = {"rows": int(rows["size"].sum()), "blocks": len(rows["size"]), "requests": len(set(rows["request"]))}
+    columns = ["expected tokens per call", "on data", "population, 95 %", "median"]
+    table = [
+        [
+            label,
+            interval(f["on_data"]),
+            f"[{f['population'].lower:.4g}, {f['population'].upper:.4g}]",
+            f["quantiles"]["median"],
+        ]
+        for label, f in zip(("this rule", "standard rule"), figures.values())
+    ]
+    notes = [
+        f"on data: exact over the rule's coins, given the recorded drafts. {METHOD}.",
+        "a block rule's law is one of whole sequences: exact.sequence_law and exact.sequence_deviation have it on small models.",
+    ]
+    section = {"title": "What a block earns", "columns": columns, "rows": table, "notes": notes}
+    return {**counts, "method": METHOD, **figures}, [section]

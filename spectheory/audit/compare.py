@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
@@ -21,6 +22,7 @@ def compare(
     *,
     request: Mapping[str, Any] | None = None,
     block: int | None = None,
+    out: str | Path | None = None,
     progress: Progress | None = None,
 ) -> AuditReport:
     """Audit token rules over one pass of `source`. `summary["rules"]` has one entry a rule, `sweep` one curve a rule.
@@ -31,7 +33,7 @@ def compare(
         raise UsageError("compare needs at least one rule")
     plans = [plan(v, request, block) for v in verifiers]
     opened = open_source(source, plans[0].request)
-    reports = audit_token_rules(plans, opened, progress=progress)
+    reports = audit_token_rules(plans, opened, out=None if out is None else Path(out), progress=progress)
     first = reports[0]
     return AuditReport(
         verifier={"compare": [r.verifier for r in reports]},

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import exact, pmf
-from ..errors import DataError
+from ..errors import CostError, DataError, PrecisionError
 from ..protocols import Block
 from ..results import AuditReport, Interval
 from ..theory import ersd, trees
@@ -90,7 +90,7 @@ def _shard(one: Plan, source: Source, i: int) -> tuple[Record, list[dict[str, An
     for block in _numbered(source, i):
         try:
             records.append(_measure(one, block, source.warped))
-        except DataError as error:
+        except (DataError, CostError, PrecisionError) as error:
             errors.append({"shard": block.info["file"], "row": block.info["rows"][0], "cause": str(error)})
     return (join_columns(records) if records else {}), source.errors + errors
 

@@ -58,9 +58,10 @@ def _recorded(groups: Sequence[Sequence[Played]], first: Sequence[int | None], b
 def _model(rule: RegretBudget, positions: Positions, blocks: int, step: float) -> dict[str, Any]:
     """The i.i.d. model's survival, certified from both roundings; its spend and tokens per call, their middle."""
     up, down = (regret.request(rule, positions, blocks, step, way) for way in ("up", "down"))
-    units = np.arange(up.spend.shape[1]) * float(up.grid.unit)
+    means = [run.spend @ (np.arange(run.spend.shape[1]) * float(run.grid.unit)) for run in (up, down)]
     return {
-        "model_spent": [float(x) for x in (up.spend @ units + down.spend @ units) / 2],
-        "model_unrefused": [[float(a), float(b)] for a, b in zip(up.survival, down.survival)],
+        "model_spent": [float(x) for x in (means[0] + means[1]) / 2],
+        # Sorted and capped: where both are 1 they may differ by a rounding.
+        "model_unrefused": [sorted(min(1.0, float(x)) for x in pair) for pair in zip(up.survival, down.survival)],
         "tokens_per_call": [float(1 + x) for x in (up.accepted + down.accepted) / 2],
     }

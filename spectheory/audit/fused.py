@@ -130,14 +130,17 @@ def _edge(compiled: Any, a: Any, x: float, top_p: float, law: Any) -> tuple[int,
 
 
 def _numpy_row(p: Any, q: Any, top_p: float, full: bool) -> RowFigures:
-    mask = pmf.nucleus(p, top_p)
+    # the nucleus lies among the tokens that are not tiny (see _edge): sort those alone
+    some = np.flatnonzero(p >= (1 - top_p) / p.size * (1 - 1e-6)) if 0 < top_p < 1 else np.arange(p.size)
+    mask = np.zeros(p.size, bool)
+    mask[some] = pmf.nucleus(p[some], top_p)
     over = np.maximum(q - p, 0)
     tv, inside = float(pmf.total_variation(p, q)), float(over[mask].sum())
     # Delta = D, and with it an infinite divergence, is decided by what lies outside, not by two rounded sums
     inside = min(inside, tv) if over[~mask].any() else tv
     edge = p[mask].min() if mask.any() else np.inf
     last = int(np.flatnonzero(mask & (p == edge)).max(initial=-1))
-    unclear = bool(pmf.nucleus_is_ambiguous(p, top_p))
+    unclear = bool(pmf.nucleus_is_ambiguous(p[some], top_p))
     out = RowFigures(int(mask.sum()), unclear, tv, min(1 - tv + inside, 1.0), inside, float(edge), last)
     if not full:
         return out

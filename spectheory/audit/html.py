@@ -30,7 +30,7 @@ th:first-child,td:first-child{text-align:left}td.long{white-space:normal;min-wid
 .note{color:var(--soft);font-size:.85rem;margin:.4rem 0}
 figure{margin:1.25rem 0;background:#fff;border:1px solid var(--line);border-radius:.5rem;padding:.75rem;text-align:center}
 figure svg{width:100%;height:auto;max-width:46rem}
-.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(22rem,100%),1fr));gap:1rem;align-items:start}
+.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(19rem,100%),1fr));gap:1rem;align-items:start}
 .figures figure{margin:0}.figures .wide{grid-column:1/-1}
 """
 

@@ -44,7 +44,7 @@ _uint64_of = _bitcast(types.float64, types.uint64, ir.IntType(64))
 @njit(fastmath=FAST, error_model="numpy", cache=True)  # type: ignore[untyped-decorator]
 def exponentials(z: Any, peak: Any, out: Any) -> Any:
     """out = exp(z - peak) in float32 (about 1 ulp) and its float64 sum. -inf gives 0; below -87.3 the result is 0."""
-    total = 0.0
+    total: Any = 0.0
     for i in range(z.size):
         t = z[i] - peak
         t = t if t > np.float32(-88.0) else np.float32(-88.0)

@@ -74,7 +74,10 @@ class Plan:
 def plan(verifier: Any, request: Mapping[str, Any] | None = None, block: int | None = None, sweep: bool = True) -> Plan:
     """Check what was asked for. Raises UsageError for a rule that is not a token rule or settings out of range."""
     if "acceptance" not in supports(verifier) or "residual" not in supports(verifier):
-        raise UsageError(f"{_class_name(verifier)} has no acceptance(p, q) and residual(p, q): not a token rule")
+        raise UsageError(
+            f"{_class_name(verifier)} has no acceptance(p, q) and residual(p, q): not a token rule, and no "
+            "outcomes(block, state); a callable is audited with --black-box"
+        )
     request = {k: v for k, v in (request or {}).items() if v is not None}
     unknown = set(request) - set(REQUEST_SETTINGS)
     if unknown:

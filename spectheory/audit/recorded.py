@@ -62,18 +62,22 @@ def read_rows(source: Any) -> tuple[list[Row], Errors, dict[str, Any], str]:
     from .. import logits
 
     name = "embedded greedy sample" if source is None else type(source).__name__
+    errors: Errors = []
     if isinstance(source, str | Path):
         name = str(source)
-        file = Path(source).suffix == ".npz"
-        source = logits.load_scores(source, strict=False) if file else logits.scores(logits.read(source))
+        if Path(source).suffix == ".npz":
+            source = logits.load_scores(source, strict=False)
+        else:
+            reader = logits.read(source, strict=False)
+            source = logits.scores(reader)
+            errors = [{"shard": e["file"], "row": e["row"], "cause": e["cause"]} for e in reader.errors]
     if source is None:
         source = logits.greedy_sample()
     if isinstance(source, logits.Scores):
-        return list(_from_scores(source)), [], dict(source.manifest), name
+        return list(_from_scores(source)), errors, dict(source.manifest), name
     if not isinstance(source, Iterable):
         raise DataError(f"the source must be a path, compact scores or an iterable of blocks, not {name}")
     rows: list[Row] = []
-    errors: Errors = []
     for i, block in enumerate(source):
         try:
             rows.append(_from_block(block, i))

@@ -11,7 +11,7 @@ import numpy as np
 from .. import pmf
 from ..arrays import log0, one_hot
 from ..errors import DataError, UsageError
-from ..exact.step import StepLaw, step
+from ..exact.step import StepLaw, acceptance_rate, step, step_deviation
 from ..protocols import Block
 from ..verifiers import Nucleus, Standard
 from ..verifiers.token import capped_ratio
@@ -221,10 +221,11 @@ def _sweep(plan: Plan, p: Any, q: Any, tv: Any) -> Record:
     if type(plan.verifier) is Nucleus:  # theorems N1 and N2: both follow from the excess inside the nucleus
         excess = np.array([[fused.from_laws(a, b, t, False).deviation for t in plan.sweep[1]] for a, b in zip(p, q)])
         return {"sweep_deviation": excess, "sweep_acceptance": np.minimum(1 - tv[:, None] + excess, 1.0)}
-    steps = [step(v, p, q) for v in plan.variants()]
+    variants = plan.variants()
+    rates = [np.minimum(np.atleast_1d(acceptance_rate(v, p, q)), 1.0) for v in variants]
     return {
-        "sweep_deviation": np.stack([np.atleast_1d(s.deviation) for s in steps], -1),
-        "sweep_acceptance": np.stack([np.minimum(np.atleast_1d(s.acceptance_rate), 1.0) for s in steps], -1),
+        "sweep_deviation": np.stack([np.atleast_1d(step_deviation(v, p, q)) for v in variants], -1),
+        "sweep_acceptance": np.stack(rates, -1),
     }
 
 

@@ -1,5 +1,7 @@
 """Ground truth by enumeration or quadrature. Knows no theorem: it is what theorems are judged by."""
 
+from . import offline as offline
+from . import regret as regret
 from .block import BlockLaw, block_law, engine_law, engine_states
 from .race import (
     RankEstimate,

@@ -27,18 +27,22 @@ from .race_quadrature import trapezoid
 RATIONAL_CAP = 14  # a rational law sums over 2^n subsets of the n tokens that can stand ahead
 DIRECT_CAP = 64  # above, floats go through `race_large`
 LAW_CAP = 2000
+TINY = 1e-290
 INDEX_CAP = 10_000_000
 LAW_ERROR = 1e-12  # certified L1 error of the float rank law
 
 
 def single_pair(P: Array, Q: Array) -> tuple[Array, Array]:
-    """One checked pair of laws (V,). Raises DataError for rows that are not laws, UsageError for batches."""
+    """One checked pair of laws (V,). Float masses below TINY count as zero, so that no ratio overflows.
+
+    Raises DataError for rows that are not laws, UsageError for batches.
+    """
     p, q = validate_pair(P, Q)
     if p.ndim != 1 or q.ndim != 1:
         raise UsageError(f"races are computed for one pair of laws (V,) at a time, not {p.shape} and {q.shape}")
     if is_rational(p) != is_rational(q):
         p, q = p.astype(np.float64), q.astype(np.float64)
-    return p, q
+    return (p, q) if is_rational(p) else (np.where(p < TINY, 0, p), np.where(q < TINY, 0, q))
 
 
 def ahead_rates(p: Array, q: Array, i: int) -> tuple[int, Array]:

@@ -171,11 +171,11 @@ class _Engine:
         if cut != self.cut:
             small = self.q <= cut
             self.cut, self.prefix, self.monomials = cut, {}, {(0, 0): np.ones(int(small.sum()))}
-            self.small = (self.p[small], self.q[small], self.r[small])
+            self.small = (self.p[small], self.q[small] / cut, self.r[small])  # scaled: no power can overflow
             self.large = (self.p[~small], self.q[~small], self.r[~small])
 
     def _sum(self, a: int, b: int) -> Any:
-        """Prefix sums (n + 1,) of Q^a P^b over the small tokens."""
+        """Prefix sums (n + 1,) of (Q / cut)^a P^b over the small tokens."""
         if (a, b) not in self.prefix:
             sums = np.zeros(len(self.small[0]) + 1)
             np.cumsum(self._monomial(a, b), out=sums[1:])
@@ -183,7 +183,7 @@ class _Engine:
         return self.prefix[a, b]
 
     def _monomial(self, a: int, b: int) -> Any:
-        """Q^a P^b of the small tokens, each from one of lower degree."""
+        """(Q / cut)^a P^b of the small tokens, each from one of lower degree."""
         if (a, b) not in self.monomials:
             p, q, _ = self.small
             self.monomials[a, b] = self._monomial(a - 1, b) * q if a else self._monomial(a, b - 1) * p
@@ -199,7 +199,7 @@ class _Engine:
         p, q = p[:n], q[:n]
         at = np.searchsorted(self.small[2], zone.r)
         all_at = np.searchsorted(self.r, zone.r)
-        mean = t * (zone.r * self._sum(1, 0)[at] - self._sum(0, 1)[at])  # x bounds the growth of 1 - e^-x
+        mean = t * (zone.r * self.cut * self._sum(1, 0)[at] - self._sum(0, 1)[at])  # x bounds the growth of 1 - e^-x
         slope = np.zeros(len(zone.r))
         rows = max(1, CHUNK // max(n, 1))
         for i in range(0, len(zone.r), rows):
@@ -208,7 +208,11 @@ class _Engine:
             slope[i : i + rows] = t * (e @ q)
         width = np.diff(zone.r)
         # Ranges of slopes: concave branches of large and of small tokens, and tokens whose kink lies inside the bin.
-        ranges = -np.diff(slope) + t * t * width * self._sum(2, 0)[at[1:]] + t * np.diff(self.total[all_at])
+        ranges = (
+            -np.diff(slope)
+            + (t * self.cut) * (t * self.cut * width) * self._sum(2, 0)[at[1:]]
+            + t * np.diff(self.total[all_at])
+        )
         return 2 * w * float(zone.spread @ (np.diff(mean) ** 2 + width * np.maximum(ranges, 0)))
 
     def run(self, pieces: list[tuple[_Zone, float, float]], law: Any) -> float:
@@ -232,7 +236,7 @@ class _Engine:
         n = int(np.searchsorted(r, top))
         at = int(np.searchsorted(self.small[2], top))
         mu = float(-np.expm1(-t * (top * q[:n] - p[:n])).sum()) + max(
-            0.0, t * (top * self._sum(1, 0)[at] - self._sum(0, 1)[at])
+            0.0, t * (top * self.cut * self._sum(1, 0)[at] - self._sum(0, 1)[at])
         )
         allowed = min(1.0, 0.1 * self.budget / max(w * float(zone.weight.sum()) * 50, 1e-300))
         possible = int(np.searchsorted(self.r, top)) + 1
@@ -246,7 +250,7 @@ class _Engine:
         top = float(zone.r[-1])
         at = int(np.searchsorted(self.small[2], top))
         ratio = self.cut * top * t / RHO
-        return math.expm1(SERIES * ratio**ORDER / (1 - ratio) * t * top * float(self._sum(1, 0)[at]) / RHO)
+        return math.expm1(SERIES * ratio**ORDER / (1 - ratio) * t * top * self.cut * float(self._sum(1, 0)[at]) / RHO)
 
     def _transform(self, zone: _Zone, t: float, n: int, length: int) -> Any:
         """sum over nodes of W times the generating function at the first half of the roots of unity, (length / 2 + 1,)."""
@@ -273,8 +277,8 @@ class _Engine:
         out = np.zeros((len(r), ORDER))
         for k in range(1, ORDER + 1):
             for b in range(k + 1):
-                out[:, k - 1] += (-1) ** b * math.comb(k, b) * r ** (k - b) * self._sum(k - b, b)[at]
-            out[:, k - 1] *= t**k
+                factor = math.comb(k, b) * (-t) ** b * (t * r * self.cut) ** (k - b)
+                out[:, k - 1] += factor * self._sum(k - b, b)[at]
         return out
 
 
@@ -289,6 +293,6 @@ def _cumulants(z: Any) -> Any:
 
 def _chernoff(mu: float, k: int) -> float:
     """P(N >= k) <= exp(-(k ln(k / mu) - k + mu)) for a Poisson-binomial N of mean mu < k."""
-    if mu <= 0:
+    if mu < 1e-200:  # k / mu would overflow
         return 0.0
     return math.exp(-(k * math.log(k / mu) - k + mu)) if k > mu else 1.0

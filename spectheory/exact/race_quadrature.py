@@ -18,6 +18,7 @@ import numpy as np
 
 from ..errors import PrecisionError
 
+_ANGLES = np.concatenate([np.geomspace(0.002, 0.05, 12), np.linspace(0.06, 1.5, 58)])
 _GRID = np.concatenate([[0.0], np.geomspace(1e-3, 48.0, 40)])
 
 
@@ -45,7 +46,7 @@ def trapezoid(mu: Callable[[float], float], budget: float) -> tuple[Any, Any, fl
 def _step(means: Any, budget: float) -> tuple[float, float]:
     """The largest step h, over a grid of angles theta, whose certified error is `budget`."""
     best = 0.0
-    for theta in np.linspace(0.05, 1.5, 59):
+    for theta in _ANGLES:
         c = 1 / math.cos(theta) - 1
         slope = c * means[-1] / _GRID[-1]  # beyond the grid mu(s) <= mu(s_max) s / s_max by concavity
         if slope > 0.9 or c * means[-1] > 600:

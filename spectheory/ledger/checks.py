@@ -21,6 +21,9 @@ FAMILIES = (
     "ersd",
     "multidraft",
     "trees",
+    "sequence_order",
+    "race_law",
+    "peers",
 )
 
 

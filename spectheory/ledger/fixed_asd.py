@@ -18,6 +18,7 @@ from ..models.tabular import Tabular
 from ..protocols import Block
 from ..testing import RegretRequest
 from ..verifiers.regret_budget import SLACK, RegretBudget
+from . import asd, asd_request  # noqa: F401 - the checks that these examples join
 from .checks import attach
 from .rows import coarse, recorded_blocks
 

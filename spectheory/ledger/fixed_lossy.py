@@ -10,6 +10,7 @@ from typing import Any
 from ..verifiers import Nucleus
 from ..verifiers.slack import AdditiveSlack
 from ..verifiers.typical import Typical
+from . import lossy  # noqa: F401 - the checks that these examples join
 from .checks import attach
 from .nsd import C4
 from .rows import coarse

@@ -16,8 +16,8 @@ from ..verifiers import Nucleus
 from .checks import check
 from .rows import coarse
 
-C4 = tuple(np.array([Fraction(w, 10) for w in law], dtype=object) for law in ((4, 2, 3, 1), (1, 5, 1, 3)))
-C4_8 = (*C4, Fraction(4, 5))
+C4: Any = tuple(np.array([Fraction(w, 10) for w in law], dtype=object) for law in ((4, 2, 3, 1), (1, 5, 1, 3)))
+C4_8: Any = (*C4, Fraction(4, 5))
 HALF = Fraction(1, 2)
 ORDINARY = (Fraction(1, 2), Fraction(4, 5), Fraction(9, 10), Fraction(95, 100), Fraction(1))
 
@@ -150,6 +150,16 @@ check(
     tolerance=0,
     golden=[((*C4_8, C4[0]), 0)],
     pairs=lambda p, q, n: (*small(p, q, n), coarse(p, q)[0]),
+)
+check(
+    "N4.resample",
+    instances=nuclei(),
+    claimed=lambda i: int(nsd.resampling_is_worse(*i)),
+    second=lambda i: int(deviation_with_residual((*i, i[0])) > nsd.step_deviation(*i)),
+    mutated=lambda i: int(total_variation(i[0], i[1]) > 0),
+    tolerance=0,
+    golden=[(C4_8, 1)],
+    pairs=small,
 )
 check(
     "N5",

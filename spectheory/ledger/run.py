@@ -65,12 +65,16 @@ class Outcome:
 def run_one(claim: Theorem, check: Check, examples: int, seed: int, mutate: bool = False) -> CheckResult:
     """Check one claim with up to `examples` searched instances and all its fixed ones.
 
-    A claim known to be false passes if the search finds its violation, the registered counterexample violates it too
-    and the replacement holds on the rows. An exception in a formula fails the claim and is reported with its instance.
-    With `mutate` only the search runs, and only a violation counts as caught, not an exception.
+    A claim known to be false passes if the search or the registered counterexample violates it, no registered one fails
+    to, and the replacement holds on the rows. An exception in a formula fails the claim and is reported with its
+    instance. With `mutate` only the search runs, and only a violation counts as caught, not an exception.
     """
     result = _searched(claim, check, examples, seed, mutate)
-    return result if mutate or not result.ok else _fixed(claim, check, result)
+    if mutate or result.error or (not result.ok and claim.status != "false"):
+        return result
+    result = _fixed(claim, check, result)
+    refuted = bool(result.witness) or result.golden > 0  # with golden examples that all violate it, as `_fixed` saw to
+    return replace(result, ok=result.ok and refuted) if claim.status == "false" else result
 
 
 def _searched(claim: Theorem, check: Check, examples: int, seed: int, mutate: bool) -> CheckResult:
@@ -116,7 +120,7 @@ def _fixed(claim: Theorem, check: Check, result: CheckResult) -> CheckResult:
                 return replace(result, ok=False, witness=text, error=wrong, worst=float(outcome.gap), **counts)
     except Exception as problem:  # making an instance failed
         return replace(result, ok=False, witness="", error=_name(problem), **counts)
-    return replace(result, worst_fixed=float(worst), **counts)
+    return replace(result, ok=True, worst_fixed=float(worst), **counts)
 
 
 def _instances(check: Check) -> Iterator[tuple[str, str, Any, Any]]:

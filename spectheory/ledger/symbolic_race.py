@@ -163,7 +163,7 @@ Joint = Callable[[Case, int, int], Any]
 
 def E1_law(formula: Joint = winning_time, sizes: tuple[int, ...] = SIZES) -> Iterator[str]:
     """The joint law of (winner, rank) from the densities, by the winning time and by inclusion and exclusion."""
-    yield "E1: P(Y = i, R = r + 1) = P_i int e^-t PB_i,t(r) dt, and its rational form, for all P, Q > 0"
+    yield "E1.law: P(Y = i, R = r + 1) = P_i int e^-t PB_i,t(r) dt, and its rational form, for all P, Q > 0"
     for case in _cases(by_ratio, sizes):
         total = case.zero
         for i, rank in itertools.product(range(case.size), range(1, case.size + 1)):
@@ -173,7 +173,7 @@ def E1_law(formula: Joint = winning_time, sizes: tuple[int, ...] = SIZES) -> Ite
             total += direct
         vanishes(total - 1, f"{case.name}, total mass", P=case.p, Q=case.q)
         yield f"  {case.name}: {case.size**2} pairs (winner, rank), three forms agree, total mass 1"
-    yield _end("E1", sizes)
+    yield _end("E1.law", sizes)
 
 
 def E1_accept(formula: Term = first_rank, sizes: tuple[int, ...] = SIZES) -> Iterator[str]:

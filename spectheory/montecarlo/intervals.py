@@ -65,6 +65,6 @@ def hedged_capital(x: Any, alpha: float, bounds: tuple[float, float] = (0.0, 1.0
     kept = np.flatnonzero(gain < np.log(2 / alpha))
     kept = kept if kept.size else np.array([gain.argmin()])  # a set narrower than the grid
     # one grid step outwards: the edge of the set lies between a refuted and an unrefuted candidate
-    low, high = max(kept[0] - 1, 0) / 2000, min(kept[-1] + 1, 2000) / 2000
+    low, high = max(int(kept[0]) - 1, 0) / 2000, min(int(kept[-1]) + 1, 2000) / 2000
     low, high = min(low, middle), max(high, middle)
     return Interval(a + low * (b - a), a + middle * (b - a), a + high * (b - a), "statistical", alpha, "betting")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -21,7 +22,7 @@ CHUNK = 4096
 
 @dataclass(frozen=True)
 class RequestSample:
-    """Per block and request, (blocks, n): `accepted` drafts, `exceptions` used, nats `spent` so far, and whether the
+    """Per request and block, (n, blocks): `accepted` drafts, `exceptions` used, nats `spent` so far, and whether the
 
     budget test `refused` a mismatch that gate and cap let through.
     """
@@ -82,7 +83,7 @@ class Scanner:
 def _largest_passing(rule: RegretBudget, position: int, size: int) -> float:
     """The largest float r with r / s <= g as the rule divides: one comparison then stands for the division."""
     value, gate = float(rule.value(position, size)), float(rule.gate)
-    largest = min(gate * value, np.finfo(np.float64).max)
+    largest = min(gate * value, sys.float_info.max)
     while largest / value > gate:
         largest = math.nextafter(largest, -math.inf)
     while (above := math.nextafter(largest, math.inf)) < math.inf and above / value <= gate:
@@ -91,23 +92,25 @@ def _largest_passing(rule: RegretBudget, position: int, size: int) -> float:
 
 
 def simulate_requests(rule: RegretBudget, matches: Array, regrets: Array) -> RequestSample:
-    """Run `rule` over n requests of pre-drawn blocks: `matches` bool and `regrets` in nats, (blocks, K, n).
+    """Run `rule` over n requests of pre-drawn blocks: `matches` bool and `regrets` in nats, (n, blocks, K).
 
-    The request axis is the last, so that NumPy runs along it. Raises DataError naming request, block and position of a
-    NaN or negative regret, or for shapes that differ.
+    NumPy runs along the requests: fastest where they are contiguous in memory (drawn as (blocks, K, n), passed as a
+    transposed view). Raises DataError naming request, block and position of a NaN or negative regret, or for shapes
+    that differ.
     """
     matches, regrets = np.asarray(matches, dtype=bool), np.asarray(regrets, dtype=np.float64)
     if regrets.ndim != 3 or matches.shape != regrets.shape:
-        raise DataError(f"matches and regrets must both be (blocks, K, n), not {matches.shape} and {regrets.shape}")
+        raise DataError(f"matches and regrets must both be (n, blocks, K), not {matches.shape} and {regrets.shape}")
     if not (regrets >= 0).all():
-        block, at, request = np.argwhere(~(regrets >= 0))[0]
-        raise DataError(f"request {request}, block {block}, position {at}: regret {regrets[block, at, request]}")
+        request, block, at = np.argwhere(~(regrets >= 0))[0]
+        raise DataError(f"request {request}, block {block}, position {at}: regret {regrets[request, block, at]}")
+    matches, regrets = matches.transpose(1, 2, 0), regrets.transpose(1, 2, 0)
     blocks, _, n = regrets.shape
     out = _empty(blocks, n)
     for start in range(0, n, CHUNK):
         rows = slice(start, start + CHUNK)
         _run(rule, matches[..., rows], regrets[..., rows], out, rows)
-    return out
+    return _by_request(out)
 
 
 def simulate_iid(rule: RegretBudget, positions: Positions, requests: int, blocks: int, seed: int = 0) -> RequestSample:
@@ -116,12 +119,17 @@ def simulate_iid(rule: RegretBudget, positions: Positions, requests: int, blocks
     for start in range(0, requests, CHUNK):
         n = min(CHUNK, requests - start)
         _run(rule, *positions.draw((blocks, positions.block_size, n), rng), out, slice(start, start + n))
-    return out
+    return _by_request(out)
 
 
 def _empty(blocks: int, n: int) -> RequestSample:
+    """Room for a sample, blocks first while it is filled."""
     whole = np.zeros((blocks, n), dtype=np.int32)
     return RequestSample(whole, whole.copy(), np.zeros((blocks, n)), np.zeros((blocks, n), dtype=bool))
+
+
+def _by_request(out: RequestSample) -> RequestSample:
+    return RequestSample(out.accepted.T, out.exceptions.T, out.spent.T, out.refused.T)
 
 
 def _run(rule: RegretBudget, matches: Array, regrets: Array, out: RequestSample, rows: slice) -> None:

@@ -31,7 +31,8 @@ def _agreement_row(p: Array, q: Array) -> Array:
     ps, qs = p[order], q[order]
     before = np.cumsum(ps) + total(p[q == 0])
     after = np.cumsum(qs[::-1])[::-1] - qs + total(q[p == 0])
-    out[order] = 1 / (before / ps + after / qs)
+    with np.errstate(over="ignore"):  # a subnormal mass makes an infinite ratio, hence agreement 0
+        out[order] = 1 / (before / ps + after / qs)
     return out
 
 

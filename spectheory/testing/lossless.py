@@ -24,6 +24,7 @@ def assert_lossless(
     more with probability at most `miss`. `settings`: batched, arrays, draft, eos_ids. Raises UsageError for rates
     outside (0, 1).
     """
+    __tracebackhide__ = True
     request = blackbox.Request(detect, false_alarm, miss, seed=seed)
     report = blackbox.audit(blackbox.subject(verifier, **settings), request)
     if report.verdict != blackbox.NOT_REJECTED:

@@ -21,6 +21,9 @@ FAMILIES = (
     "race_entropy",
     "multidraft",
     "trees",
+    "sequence_order",
+    "race_law",
+    "peers",
 )
 
 

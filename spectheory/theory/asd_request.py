@@ -211,7 +211,7 @@ def permanent_exhaustion_upper(rule: Any, positions: Any) -> Any:
     statement=r"\max \sum_b L_b \text{ s.t. spend} \le B,\; L_b \text{ gate- and cap-feasible}",
     relation="=",
     hypotheses="recorded blocks, held fixed",
-    status="proved",
+    status="report",
 )
 def best_plan(rule: Any, blocks: Sequence[tuple[Sequence[Any], Sequence[Any]]]) -> int:
     """Most accepted tokens over all plans of stopping lengths, by enumeration: exponential, for a few blocks."""

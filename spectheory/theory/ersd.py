@@ -99,6 +99,8 @@ def _rates(P: Array, Q: Array) -> Any:
     Where Q_i = 0 < P_i nothing is left to chance: tokens without draft mass come last, in the order of their index.
     """
     p, q = (np.asarray(x) for x in align(P, Q))
+    if q.dtype != object:
+        q = np.where(q < 1e-290, 0, q)  # or ratios overflow
     for i in np.flatnonzero(p > 0):
         if q[i] == 0:
             yield p[i], p[:0], int((q > 0).sum() + (q[:i] == 0).sum())

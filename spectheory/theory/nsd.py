@@ -103,6 +103,20 @@ def residual_is_optimal(p: Array, q: Array, top_p: float, r: Array) -> Array:
 
 
 @theorem(
+    "N4.resample",
+    source="arXiv:2411.00841; arXiv:2610.07822",
+    statement=r"0 < \Delta < \mathrm{TV}(p, q) \Rightarrow \mathrm{TV}(q A + (1 - \beta) p,\ p) > \Delta",
+    relation=">=",
+    hypotheses="laws p, q; NSD's acceptance A; the residual is the target itself",
+    status="proved",
+)
+def resampling_is_worse(p: Array, q: Array, top_p: float) -> Array:
+    """True (...) where resampling from the target must deviate by more than the standard residual does."""
+    distance, delta = _as_array(total_variation(p, q)), _as_array(step_deviation(p, q, top_p))
+    return (delta > 0) & (delta < distance)
+
+
+@theorem(
     "N5",
     source=NSD,
     statement=r"t \le t' \Rightarrow \Delta_t \le \Delta_{t'} \text{ and } \beta_t \le \beta_{t'}",

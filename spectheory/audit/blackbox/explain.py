@@ -18,30 +18,36 @@ def failures(report: AuditReport) -> dict[str, str]:
     impossible = [f"  {e['name']}: {e['detail']}" for e in report.extra["edges"] if e["status"] == "fault"]
     if impossible:
         out["edges"] = "\n".join(["a legal input was not served as the target asks", *impossible])
+    named = "\n".join(fault_class(report))
     for test in summary["tests"]:
         if test["rejected"]:
-            out[test["name"]] = _rejected(test, summary)
+            out[test["name"]] = f"{_deviation(test, summary)}\n{named}"
         elif test["draws"] < test["designed"] and report.verdict == "inconclusive":
             out[test["name"]] = f"inconclusive: {test['draws']} of {test['designed']} draws"
     return out
 
 
 def explain(report: AuditReport) -> str:
-    """The whole report as one message: the verdict, then each failure."""
-    head = f"{report.verifier['name']}: {report.verdict} ({report.summary['statement']})"
-    return "\n".join([head, *(f"{part}: {text}" for part, text in failures(report).items())])
+    """The whole report as one message: the verdict, the fault class, then each failure."""
+    lines = [f"{report.verifier['name']}: {report.verdict} ({report.summary['statement']})"]
+    rejected = {t["name"]: t for t in report.summary["tests"] if t["rejected"]}
+    lines += fault_class(report) if rejected else []
+    for part, text in failures(report).items():
+        lines.append(f"{part}: {_deviation(rejected[part], report.summary) if part in rejected else text}")
+    return "\n".join(lines)
 
 
-def _rejected(test: dict[str, Any], summary: Any) -> str:
+def fault_class(report: AuditReport) -> list[str]:
+    """Lines that name the faults whose exact laws fit, each with its evidence."""
+    lines = [x for f in report.summary["faults"] for x in (f"  fault class: {f['fault']}", f"    {f['evidence']}")]
+    return lines or ["  fault class: none of the known ones has a law that fits"]
+
+
+def _deviation(test: dict[str, Any], summary: Any) -> str:
     interval, witness = test["deviation"], test["witness"]
     rate = f"false alarm {summary['error_budget']['false_alarm']:g} for the whole audit"
-    lines = [
-        f"not lossless: TV in [{interval.lower:.4f}, {interval.upper:.4f}] after {test['draws']} draws ({rate})",
+    return (
+        f"not lossless: TV in [{interval.lower:.4f}, {interval.upper:.4f}] after {test['draws']} draws ({rate})\n"
         f"  witness: {witness['event']} has probability {witness['target']:.4f} under the target, "
-        f"was seen with {witness['seen']:.4f}",
-    ]
-    for fault in summary["faults"]:
-        lines += [f"  fault class: {fault['fault']}", f"    {fault['evidence']}"]
-    if not summary["faults"]:
-        lines.append("  fault class: none of the known ones has a law that fits")
-    return "\n".join(lines)
+        f"was seen with {witness['seen']:.4f}"
+    )

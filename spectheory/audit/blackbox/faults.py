@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from ...errors import CostError, DataError
 from ...exact import block_law, output_law
 from ...montecarlo.multinomial import deviation_interval
 from ...protocols import supports
+from ...verifiers import RULES, example, names
 from ...verifiers.broken import specimens
 from ...verifiers.token import drafted
 from .plan import Trial
@@ -36,7 +37,21 @@ class Fit:
 
 
 def name_faults(trials: list[Trial], counts: Mapping[str, Any]) -> list[Fit]:
-    """The faults that no test rejects, best first, down to those clearly less likely. Empty if none fits."""
+    """The faults that no test rejects, best first, down to those clearly less likely.
+
+    Where none fits every test, those that fit every test of a single step: then the blocks show a further fault.
+    Empty if none fits.
+    """
+    steps = [t for t in trials if t.scenario.length == 1]
+    return _fitting(trials, counts) or [
+        replace(f, fault=f"{f.fault} (and more in blocks)") for f in _fitting(steps, counts)
+    ]
+
+
+def _fitting(trials: list[Trial], counts: Mapping[str, Any]) -> list[Fit]:
+    """The best fits among `candidates` on these tests alone, if the target itself does not fit them."""
+    if not any(_off_target(t, counts) for t in trials):
+        return []
     fits = []
     for fault, rule in candidates():
         scored = _score(rule, trials, counts)
@@ -49,11 +64,34 @@ def name_faults(trials: list[Trial], counts: Mapping[str, Any]) -> list[Fit]:
     return sorted(named, key=lambda f: f.behind)
 
 
+def _off_target(trial: Trial, counts: Mapping[str, Any]) -> bool:
+    seen = np.asarray(counts.get(trial.scenario.name, (0,)))
+    if not seen.sum():
+        return False
+    return deviation_interval(seen, trial.scenario.law(), trial.design.alpha, trial.design.method).rejected
+
+
 def candidates() -> list[tuple[str, Any]]:
-    """(fault, rule) of every known fault whose law exists on any pair; one tied to its own pair is left out."""
-    wrong = [s for s in specimens().values() if not s.lossless and not hasattr(s.rule, "law")]
-    joint = [*JOINT_FAULTS.values(), STALE_BONUS]
-    return list({**{s.fault: s.rule for s in wrong}, **{fault: rule for rule, fault in joint}}.items())
+    """(fault, rule) of every known fault and documented lossy rule whose law exists on any pair.
+
+    A fault tied to its own pair is left out. The lossy rules have their example settings.
+    """
+    wrong = [(s.fault, s.rule) for s in specimens().values() if not s.lossless and not hasattr(s.rule, "law")]
+    joint = [(fault, rule) for rule, fault in [*JOINT_FAULTS.values(), STALE_BONUS]]
+    listed = [rule for _, rule in wrong]
+    lossy = [(f"the lossy rule {_title(name)}", example(name)) for name in names()]
+    lossy = [(text, rule) for text, rule in lossy if "acceptance" in supports(rule) and not _listed(rule, listed)]
+    return list(dict([*wrong, *joint, *lossy]).items())
+
+
+def _title(name: str) -> str:
+    settings = ", ".join(f"{k}={v}" for k, v in RULES[name][2].items())
+    return f"{name}({settings})" if settings else name
+
+
+def _listed(rule: Any, listed: list[Any]) -> bool:
+    """True if a specimen is this very rule."""
+    return any(type(other) is type(rule) and vars(other) == vars(rule) for other in listed)
 
 
 def law_under(rule: Any, scenario: Scenario) -> Any:

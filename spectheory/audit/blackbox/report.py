@@ -42,6 +42,7 @@ def report(run: Run) -> AuditReport:
     ]
     return AuditReport(
         verifier={
+            "title": subject.name,
             "name": subject.name,
             "batched": subject.batched,
             "arrays": subject.arrays,
