@@ -277,6 +277,41 @@ def test_what_cannot_be_loaded_is_a_usage_error(spec):
         load(spec)
 
 
+def test_a_missing_package_and_senseless_limits_are_usage_errors():
+    with pytest.raises(UsageError, match="needs the package no-such-engine"):
+        blackbox.audit(subject(hostile.standard, packages=("no-such-engine",)), QUICK)
+    for bad in ({"max_draws": 0}, {"time_limit": 0.0}):
+        with pytest.raises(UsageError):
+            blackbox.audit(hostile.standard, QUICK, **bad)
+    with pytest.raises(UsageError, match="arrays must be one of"):
+        subject(hostile.standard, arrays="jax")
+    with pytest.raises(UsageError, match="not callable"):
+        subject(7)
+
+
+@pytest.mark.parametrize(
+    ("draft", "kind"),
+    [
+        (lambda q, rng: 1 / 0, "raises"),
+        (lambda q, rng: float("nan"), "raises"),
+        (lambda q, rng: len(q), "id outside the vocabulary"),
+        (lambda q, rng: np.random.default_rng().integers(len(q)), "not reproducible"),
+    ],
+)
+def test_hostile_drafts_get_a_named_verdict(draft, kind):
+    report = blackbox.audit(subject(hostile.standard, "drafts", draft=draft), QUICK)
+    assert report.verdict == f"broken contract: {kind}"
+
+
+def test_drafts_that_do_not_follow_their_law_are_found():
+    """Greedy drafts with the soft q in ratio and residual (M7): the contract test shows TV 1 - q_max = .5 on C4."""
+    report = blackbox.audit(known()["M7"].subject, QUICK)
+    test = next(t for t in report.summary["tests"] if t["name"] == "drafts")
+    assert test["rejected"]
+    assert 0.5 in test["deviation"]
+    assert report.summary["faults"][0]["fault"] == "greedy drafts with soft q in ratio and residual"
+
+
 class Stopper:
     """A vectorised standard rule that counts its calls and stops the audit at one of them."""
 

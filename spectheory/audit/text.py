@@ -1,6 +1,7 @@
 """The report in a terminal. Special audits add tables of their own as plain data: `extra["sections"]`.
 
-A section is {"title": str, "columns": [str], "rows": [[value]], "notes": [str]}; both renderers show it as it is.
+A section is {"title": str, "columns": [str], "rows": [[value]], "notes": [str], "prose": [column of text, by name]}; both
+renderers show it as it is.
 """
 
 from __future__ import annotations
@@ -273,7 +274,8 @@ def render(report: AuditReport) -> Group:
 def _table(section: Section) -> Group:
     table = Table(title=section["title"], title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     for i, column in enumerate(section["columns"]):
-        table.add_column(column, justify="left" if i == 0 else "right", overflow="fold")
+        left = i == 0 or column in section.get("prose", [])
+        table.add_column(column, justify="left" if left else "right", overflow="fold")
     for row in section["rows"]:
         table.add_row(*(Text(number(x)) for x in row))
     return Group(table, *(Text(f"  {note}", style="dim") for note in section.get("notes", [])), Text(""))

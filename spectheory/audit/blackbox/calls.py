@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays import to_numpy
+from ...errors import UsageError
 from .guard import ContractBroken
 from .interface import Subject
 
@@ -42,6 +43,8 @@ def _ask(subject: Subject, drafts: Any, q: Any, p: Any, rng: Any) -> Any:
     given = [subject.array(x.copy()) for x in (drafts, q, p)]
     try:
         result = subject.call(*given, subject.generator(rng))
+    except UsageError:  # an adapter whose package is missing: the user's mistake, not the callable's
+        raise
     except (Exception, SystemExit) as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         at = f"{where.filename.rsplit('/', 1)[-1]}:{where.lineno}"
