@@ -15,6 +15,7 @@ import numpy as np
 from ..models import Tabular
 from ..protocols import Block
 from ..testing import TableRule
+from ..testing.strategies import law_of as law
 from ..verifiers import Nucleus, Standard
 from .checks import attach
 from .nsd import C4
@@ -22,10 +23,6 @@ from .rows import coarse
 from .sequence import BONUS_WITNESS, PARTIAL_WITNESS
 
 TOP_P = Nucleus(F(4, 5))
-
-
-def law(*masses: int) -> Any:
-    return np.array([F(m, sum(masses)) for m in masses], dtype=object)
 
 
 def engine(p: Any, q: Any, length: int, block_size: int) -> Any:
