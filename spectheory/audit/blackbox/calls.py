@@ -120,6 +120,13 @@ def read(result: Any, drafts: Any, vocab_size: int, eos_ids: tuple[int, ...] = (
     return Answers(held, length - 1 if claimed is None else claimed)
 
 
+def commit(drafts: Any, accepted: Any, following: Any) -> Any:
+    """Tokens (B, K+1): the accepted drafts, the token after them, -1 behind."""
+    at = np.arange(drafts.shape[1] + 1)
+    padded = np.concatenate([drafts, drafts[:, :1]], axis=1)
+    return np.where(at < accepted[:, None], padded, np.where(at == accepted[:, None], following[:, None], -1))
+
+
 def _split(result: Any) -> tuple[Any, Any]:
     """`tokens` or `(tokens, accepted)`: a pair whose first part is itself an array."""
     if isinstance(result, tuple) and len(result) == 2 and np.ndim(to_numpy(result[0])) > 0:

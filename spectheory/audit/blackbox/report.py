@@ -23,6 +23,7 @@ def report(run: Run) -> AuditReport:
     subject = run.subject
     tests = [] if run.broken else [_test(run, t) for t in run.trials if t.scenario.name in run.found]
     summary = {
+        "rows": 0,  # recorded rows: none, the pairs are designed
         "statement": statement,
         "error_budget": _budget(run),
         "tests": tests,
