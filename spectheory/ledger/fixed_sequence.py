@@ -80,7 +80,7 @@ attach(
     blocks=recorded,
 )
 attach("Q5", golden=columns(".281607136 .555704749 .758461887 .938690454"), blocks=recorded)
-for claim in ("Q4", "Q5.reverse", "Q6", "Q7.dominated", "Q8", "Q8.count", "Q8.moments"):
+for claim in ("Q4", "Q5.reverse", "Q6", "Q7.dominated", "Q7.joint", "Q8", "Q8.count", "Q8.moments"):
     attach(claim, golden=[(c4(*at), None) for at in LONG], blocks=recorded)
 attach("Q6.lower", golden=[(c4(4, 4), None)], blocks=lambda block: recorded(block, block_size=3))
 attach("Q6.lower_any_k", golden=[(BONUS_WITNESS, D(".9994267"))], blocks=recorded)
