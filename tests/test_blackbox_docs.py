@@ -28,7 +28,7 @@ def test_the_ten_lines_fail_with_the_fault_class(pytester):
         assert " ".join(line.split()) in printed
 
 
-@pytest.mark.parametrize("package", ["rotalabs", "transformers"])
+@pytest.mark.parametrize("package", ["rotalabs", "seqspecdecod", "transformers"])
 def test_minimal_examples_print_what_they_say(package, capsys, monkeypatch):
     import torch
 
