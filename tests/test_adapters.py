@@ -126,6 +126,19 @@ def test_transformers_accepts_a_zero_probability_token_at_coin_zero():
         assert strict["coin 1 - ulp, p = q"] == "ok", name
 
 
+def test_what_the_packages_take_silently():
+    """As the how-to page states it."""
+    taken = {
+        "transformers:speculative_sampling": {"q(x) = 0 at a drafted token", "a drafted id of -1"},
+        "flashspec:rejection": {"q(x) = 0 at a drafted token", "a NaN in q"},
+        "economize:rejection": {"q(x) = 0 at a drafted token", "a NaN in q", "a drafted id of -1"},
+        "rotalabs_accel:rejection_sample": {"q(x) = 0 at a drafted token", "a NaN in q", "a drafted id of -1"},
+    }
+    for name, expected in taken.items():
+        found = {e.name for e in edges(load(HERE + name), lambda: None) if e.detail.startswith("taken silently")}
+        assert found == expected, name
+
+
 def test_batched_and_single_paths_of_economize_agree_on_their_coins():
     p, q = np.array([[(0.4, 0.2, 0.3, 0.1)] * 2]), np.array([[(0.1, 0.5, 0.1, 0.3)]])
     for u in (0.0, 0.39, 0.41, 0.999):

@@ -26,7 +26,7 @@ h1{font-size:1.5rem;margin:0 0 .25rem;overflow-wrap:anywhere}h2{font-size:1.1rem
 table{border-collapse:collapse;width:100%;font-size:.875rem;font-variant-numeric:tabular-nums}
 th,td{padding:.4rem .65rem;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
 tr:last-child td{border-bottom:0}th{color:var(--soft);font-weight:600;vertical-align:bottom}
-th:first-child,td:first-child{text-align:left}td.long{white-space:normal;min-width:12rem;text-align:left;overflow-wrap:anywhere}
+th:first-child,td:first-child{text-align:left}th.long,td.long{white-space:normal;min-width:12rem;text-align:left;overflow-wrap:anywhere}
 .note{color:var(--soft);font-size:.85rem;margin:.4rem 0}
 figure{margin:1.25rem 0;background:#fff;border:1px solid var(--line);border-radius:.5rem;padding:.75rem;text-align:center}
 figure svg{width:100%;height:auto;max-width:46rem}
@@ -105,13 +105,19 @@ def _inline(svg: str, prefix: str) -> str:
     return svg.strip()
 
 
+# The class of a cell that holds words rather than a number.
+LEFT = ' class="long"'
+
+
 def _section(section: Section) -> str:
-    head = "".join(f"<th>{escape(c)}</th>" for c in section["columns"])
-    rows = "".join(f"<tr>{''.join(_cell(number(x)) for x in row)}</tr>" for row in section["rows"])
+    prose = [c in section.get("prose", []) for c in section["columns"]]
+    head = "".join(f"<th{LEFT * left}>{escape(c)}</th>" for c, left in zip(section["columns"], prose))
+    cells = ("".join(_cell(number(x), left) for x, left in zip(row, prose)) for row in section["rows"])
+    rows = "".join(f"<tr>{row}</tr>" for row in cells)
     notes = "".join(f'<p class="note">{escape(n)}</p>' for n in section.get("notes", []))
     table = f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
     return f"<h2>{escape(section['title'])}</h2>{table}{notes}"
 
 
-def _cell(text: str) -> str:
-    return f'<td class="long">{escape(text)}</td>' if len(text) > 40 else f"<td>{escape(text)}</td>"
+def _cell(text: str, left: bool = False) -> str:
+    return f"<td{LEFT * (left or len(text) > 40)}>{escape(text)}</td>"

@@ -1,6 +1,7 @@
 """The report in a terminal. Special audits add tables of their own as plain data: `extra["sections"]`.
 
-A section is {"title": str, "columns": [str], "rows": [[value]], "notes": [str]}; both renderers show it as it is.
+A section is {"title": str, "columns": [str], "rows": [[value]], "notes": [str], "prose": [column of text, by name]}; both
+renderers show it as it is.
 """
 
 from __future__ import annotations
@@ -218,10 +219,10 @@ def summary_line(report: AuditReport) -> str:
     share = {
         k: _percent(x) for k, x in (("own", s["acceptance"]["on_data"]), ("lossless", s["lossless"]["acceptance"]))
     }
-    text = f"accepts {share['own']} of drafts (the lossless rule: {share['lossless']})"
+    text = f"accepts {share['own']} of drafts (the standard rule: {share['lossless']})"
     own, other = s["tokens_per_call"]["on_data"], s["lossless"]["tokens_per_call"]
     if own is not None and other is not None:
-        text += f", {own.upper:.3g} tokens per target call (lossless: {other.upper:.3g})"
+        text += f", {own.upper:.3g} tokens per target call (standard: {other.upper:.3g})"
     return f"{text}, at a mean deviation of {interval(s['deviation']['on_data'])}"
 
 
@@ -273,7 +274,8 @@ def render(report: AuditReport) -> Group:
 def _table(section: Section) -> Group:
     table = Table(title=section["title"], title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     for i, column in enumerate(section["columns"]):
-        table.add_column(column, justify="left" if i == 0 else "right", overflow="fold")
+        left = i == 0 or column in section.get("prose", [])
+        table.add_column(column, justify="left" if left else "right", overflow="fold")
     for row in section["rows"]:
         table.add_row(*(Text(number(x)) for x in row))
     return Group(table, *(Text(f"  {note}", style="dim") for note in section.get("notes", [])), Text(""))

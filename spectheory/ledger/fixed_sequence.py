@@ -15,6 +15,7 @@ import numpy as np
 from ..models import Tabular
 from ..protocols import Block
 from ..testing import TableRule
+from ..testing.strategies import law_of as law
 from ..verifiers import Nucleus, Standard
 from .checks import attach
 from .nsd import C4
@@ -24,17 +25,14 @@ from .sequence import BONUS_WITNESS, PARTIAL_WITNESS
 TOP_P = Nucleus(F(4, 5))
 
 
-def law(*masses: int) -> Any:
-    return np.array([F(m, sum(masses)) for m in masses], dtype=object)
-
-
 def engine(p: Any, q: Any, length: int, block_size: int) -> Any:
     """NSD at top_p = .8 on a model without context."""
     return TOP_P, Tabular(p[None], q[None]), length, block_size
 
 
 def c4(length: int, block_size: int) -> Any:
-    return engine(*C4, length, block_size)
+    p, q = C4
+    return engine(p, q, length, block_size)
 
 
 def markov(length: int, block_size: int) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..audit import blackbox
 from ..results import AuditReport
 
 
@@ -24,6 +23,8 @@ def assert_lossless(
     more with probability at most `miss`. `settings`: batched, arrays, draft, eos_ids. Raises UsageError for rates
     outside (0, 1).
     """
+    from ..audit import blackbox
+
     __tracebackhide__ = True
     request = blackbox.Request(detect, false_alarm, miss, seed=seed)
     report = blackbox.audit(blackbox.subject(verifier, **settings), request)

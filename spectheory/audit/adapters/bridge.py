@@ -88,10 +88,3 @@ def _global_generator(seed: int) -> Iterator[None]:
         yield
     finally:
         generator.set_state(before)
-
-
-def joined(drafts: Any, accepted: Any, following: Any) -> Any:
-    """Tokens (B, K+1): the first `accepted` (B,) drafts (B, K), then `following` (B,), -1 behind."""
-    at = np.arange(drafts.shape[1] + 1)
-    padded = np.concatenate([drafts, drafts[:, :1]], axis=1)
-    return np.where(at < accepted[:, None], padded, np.where(at == accepted[:, None], following[:, None], -1))

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from ...protocols import Coins
-from .bridge import adapter, ids, joined, log_probs, package, plain, randomness
+from ..blackbox.calls import commit
+from .bridge import adapter, ids, log_probs, package, plain, randomness
 
 
 @adapter("economize", "torch", batched=True)
@@ -50,7 +51,7 @@ def _verify(name: str, draft_tokens: Any, draft_probs: Any, target_probs: Any, r
         accepted, following = verifier.verify_batch(
             log_probs(target_probs), draft, _selector(rng), ids(np.zeros((rows, 1 + size))), [1] * rows
         )
-    return joined(draft_tokens, plain(accepted), plain(following)), plain(accepted)
+    return commit(draft_tokens, plain(accepted), plain(following)), plain(accepted)
 
 
 def _selector(rng: Any) -> Any:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .bridge import adapter, ids, joined, log_probs, package, plain, randomness
+from ..blackbox.calls import commit
+from .bridge import adapter, ids, log_probs, package, plain, randomness
 
 
 @adapter("flashspec", "torch", batched=True)
@@ -42,9 +43,9 @@ def typical(draft_tokens: Any, draft_probs: Any, target_probs: Any, rng: Any) ->
     row = torch.arange(len(kept))
     at = first.long().clamp(max=size - 1)
     following = torch.where(first.long() < size, kept[row, at], bonus[:, 0])
-    return joined(draft_tokens, accepted, plain(following)), accepted
+    return commit(draft_tokens, accepted, plain(following)), accepted
 
 
 def _tokens(draft_tokens: Any, out: Any) -> tuple[Any, Any]:
     accepted, following = plain(out[:, 0]), plain(out[:, 1])
-    return joined(draft_tokens, accepted, following), accepted
+    return commit(draft_tokens, accepted, following), accepted

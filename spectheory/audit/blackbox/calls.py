@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays import to_numpy
+from ...errors import UsageError
 from .guard import ContractBroken
 from .interface import Subject
 
@@ -42,6 +43,8 @@ def _ask(subject: Subject, drafts: Any, q: Any, p: Any, rng: Any) -> Any:
     given = [subject.array(x.copy()) for x in (drafts, q, p)]
     try:
         result = subject.call(*given, subject.generator(rng))
+    except UsageError:  # an adapter whose package is missing: the user's mistake, not the callable's
+        raise
     except (Exception, SystemExit) as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         at = f"{where.filename.rsplit('/', 1)[-1]}:{where.lineno}"
@@ -115,6 +118,13 @@ def read(result: Any, drafts: Any, vocab_size: int, eos_ids: tuple[int, ...] = (
                 f"{int(claimed[bad[0]])} drafts are said to be accepted, {int(length[bad[0]]) - 1} were committed",
             )
     return Answers(held, length - 1 if claimed is None else claimed)
+
+
+def commit(drafts: Any, accepted: Any, following: Any) -> Any:
+    """Tokens (B, K+1): the accepted drafts, the token after them, -1 behind."""
+    at = np.arange(drafts.shape[1] + 1)
+    padded = np.concatenate([drafts, drafts[:, :1]], axis=1)
+    return np.where(at < accepted[:, None], padded, np.where(at == accepted[:, None], following[:, None], -1))
 
 
 def _split(result: Any) -> tuple[Any, Any]:

@@ -115,7 +115,9 @@ def _bad_input(subject: Subject, name: str, beat: Callable[[], None]) -> Edge:
     try:
         answers = _call(subject, drafts, q, p, np.random.default_rng(3), beat)
     except ContractBroken as broken:
-        return Edge(name, "ok", f"refused: {broken.detail}"[:160])
+        if broken.kind == "raises":
+            return Edge(name, "ok", f"refused: {broken.detail}"[:160])
+        return Edge(name, "finding", f"taken silently: {broken}")
     kept = int(answers.accepted.sum())
     if name.startswith("q(x)") and not kept:
         return Edge(name, "ok", "always rejected")

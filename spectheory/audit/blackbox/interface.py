@@ -41,8 +41,11 @@ class Subject:
     notes: list[str] = field(default_factory=list, compare=False)
 
     def versions(self) -> dict[str, str]:
-        """Installed versions of the packages that the callable names."""
-        return {name: metadata.version(name) for name in self.packages}
+        """Installed versions of the packages that the callable names. Raises UsageError for one that is not installed."""
+        try:
+            return {name: metadata.version(name) for name in self.packages}
+        except metadata.PackageNotFoundError as error:
+            raise UsageError(f"{self.name} needs the package {error.name}: install it first") from None
 
     def array(self, x: Any) -> Any:
         """`x` as the callable wants it: NumPy as it is; torch tensors, probabilities in torch's default dtype."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._version import __version__
 from ...montecarlo import clopper_pearson
 from ...results import AuditReport, Interval
 from ..verdict import BROKEN, INCONCLUSIVE, NOT_REJECTED, REJECTED
@@ -22,6 +23,7 @@ def report(run: Run) -> AuditReport:
     subject = run.subject
     tests = [] if run.broken else [_test(run, t) for t in run.trials if t.scenario.name in run.found]
     summary = {
+        "rows": 0,  # recorded rows: none, the pairs are designed
         "statement": statement,
         "error_budget": _budget(run),
         "tests": tests,
@@ -51,6 +53,7 @@ def report(run: Run) -> AuditReport:
         source={"name": "designed pairs", "seed": run.request.seed},
         claim="lossless: committed tokens follow the target",
         verdict=verdict,
+        spectheory_version=__version__,
         summary=summary,
         extra={"sections": _sections(run), "edges": edge_cases, "controls": checks},
     )
@@ -159,7 +162,13 @@ def _notes(run: Run) -> list[str]:
 
 def _sections(run: Run) -> list[Section]:
     out: list[Section] = [
-        {"title": "How it was tested", "columns": ["what", "value"], "rows": _head(run), "notes": _notes(run)}
+        {
+            "title": "How it was tested",
+            "columns": ["what", "value"],
+            "rows": _head(run),
+            "notes": _notes(run),
+            "prose": ["value"],
+        }
     ]
     if run.broken is None:
         out += (
@@ -167,7 +176,14 @@ def _sections(run: Run) -> list[Section]:
         )
     if run.edges:
         rows = [[e.name, e.status, e.detail] for e in run.edges]
-        out.append({"title": "Edge cases", "columns": ["input", "status", "what happened"], "rows": rows})
+        out.append(
+            {
+                "title": "Edge cases",
+                "columns": ["input", "status", "what happened"],
+                "rows": rows,
+                "prose": ["what happened"],
+            }
+        )
     return [*out, _controls_section(run)]
 
 
@@ -210,6 +226,7 @@ def _tests_section(run: Run) -> Section:
     return {
         "title": "Tests, TV from the target",
         "columns": ["test", "draws", "TV, two-sided", "outcome", "what it finds"],
+        "prose": ["what it finds"],
         "rows": rows,
         "notes": [
             "all intervals hold at once with the audit's confidence; the sizes were fixed before the first call."
@@ -222,7 +239,13 @@ def _faults_section(run: Run) -> Section:
     notes = ["exact laws of known faults that no test rejects; behind: log-likelihood lost against the best."]
     if not rows:
         notes = ["no known fault has a law that fits all tests: the deviation is of another kind."]
-    return {"title": "Which fault", "columns": ["fault", "behind", "tests", "evidence"], "rows": rows, "notes": notes}
+    return {
+        "title": "Which fault",
+        "columns": ["fault", "behind", "tests", "evidence"],
+        "rows": rows,
+        "notes": notes,
+        "prose": ["evidence"],
+    }
 
 
 def _controls_section(run: Run) -> Section:
@@ -244,4 +267,10 @@ def _controls_section(run: Run) -> Section:
         f"{right} of {total} controls as expected: {broken} known to be broken, {total - broken} known to be lossless."
     )
     columns = ["id", "fault", "draws", "exact TV", "measured", "outcome", "control"]
-    return {"title": "Controls: the audit on verifiers it knows", "columns": columns, "rows": rows, "notes": [note]}
+    return {
+        "title": "Controls: the audit on verifiers it knows",
+        "columns": columns,
+        "rows": rows,
+        "notes": [note],
+        "prose": ["fault"],
+    }

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..._version import __version__
+from ...errors import UsageError
 from ...montecarlo.multinomial import Deviation, deviation_interval
 from ...results import AuditReport
 from .contract import probe
@@ -69,7 +70,7 @@ def audit(
 
     `max_draws` caps each test below its designed size (an audit that needed more is inconclusive); `out` keeps the
     counts of an audit that was stopped, and the same request on the same code goes on from there. Raises UsageError for
-    a request out of range.
+    a request out of range or a package that the callable names and that is not installed.
     """
     from .report import report
 
@@ -87,6 +88,8 @@ def examine(
 ) -> Run:
     """What `audit` does, before it becomes a report."""
     subject_, request = subject(target), request or Request()
+    if time_limit <= 0 or (max_draws is not None and max_draws < 1):
+        raise UsageError(f"a time limit must be positive and a cap on draws at least 1, not {time_limit}, {max_draws}")
     run = Run(subject_, request, plan(subject_, request), max_draws=max_draws)
     state = _State(Path(out) / STATE if out else None, _fingerprint(subject_, request, max_draws))
     try:

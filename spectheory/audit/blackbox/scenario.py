@@ -133,9 +133,12 @@ def _own_drafts(subject: Subject, q: Any, rng: np.random.Generator, beat: Callab
     drawn: list[Any] = []
     for rows in [q] if subject.batched else q:
         beat()
-        ids = subject.draft(subject.array(rows.copy()), subject.generator(rng))
-        drawn += list(ids) if subject.batched else [ids]
-    out = np.asarray([int(x) for x in drawn], dtype=np.int64)
+        try:
+            ids = subject.draft(subject.array(rows.copy()), subject.generator(rng))
+            drawn += [int(x) for x in ids] if subject.batched else [int(ids)]
+        except (Exception, SystemExit) as error:
+            raise ContractBroken("raises", f"draft(): {type(error).__name__}: {error}") from error
+    out = np.asarray(drawn, dtype=np.int64)
     if out.shape != (len(q),) or (out < 0).any() or (out >= q.shape[1]).any():
         raise ContractBroken(
             "id outside the vocabulary", f"draft() gave {out[:8].tolist()} for {len(q)} rows of {q.shape[1]} tokens"

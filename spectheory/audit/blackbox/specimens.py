@@ -13,6 +13,7 @@ from ...verifiers.block import BlockVerification
 from ...verifiers.broken import specimens as step_specimens
 from ...verifiers.broken_joint import NoStop, ResidualBonus, SharedUniform, StaleBonus
 from ...verifiers.standard import Standard
+from .calls import commit
 from .interface import Subject, from_rule
 from .plan import C4, CONTEXT
 from .scenario import Scenario, inverse_cdf
@@ -90,13 +91,6 @@ def batched(rule: Any, name: str = "") -> Subject:
 def first_failures(passed: Any) -> Any:
     """(B,) number of leading True of (B, K)."""
     return np.where(passed.all(axis=1), passed.shape[1], (~passed).argmax(axis=1))
-
-
-def commit(drafts: Any, accepted: Any, following: Any) -> Any:
-    """Tokens (B, K+1): the accepted drafts, the token after them, -1 behind."""
-    at = np.arange(drafts.shape[1] + 1)
-    padded = np.concatenate([drafts, drafts[:, :1]], axis=1)
-    return np.where(at < accepted[:, None], padded, np.where(at == accepted[:, None], following[:, None], -1))
 
 
 def reused_uniform(drafts: Any, q: Any, p: Any, rng: np.random.Generator) -> tuple[Any, Any]:
