@@ -115,6 +115,13 @@ def test_a_page_cannot_place_a_claim_that_nobody_registered() -> None:
         claims.expand("theory/nsd", "```{claim} N99\n```", {})
 
 
+def test_theory_pages_point_to_their_pictures() -> None:
+    for page, notebook in claims.PICTURES.items():
+        text = claims.expand(f"theory/{page}", (DOCS / "theory" / f"{page}.md").read_text(encoding="utf-8"), {})
+        assert f"(/tutorials/{notebook}.ipynb)" in text.split("\n")[2]
+        assert notebook in [p.stem for p in NOTEBOOKS]
+
+
 def test_roles_become_links_and_the_table_has_every_claim(known: dict[str, Theorem]) -> None:
     text = claims.expand("index", "see {claim}`N6.kl`\n\n```{claim-table}\n```", {"N1": outcome("N1")})
     assert "see [N6.kl](#claim-n6-kl)" in text

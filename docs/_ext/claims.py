@@ -22,6 +22,14 @@ from spectheory.theory.registry import Theorem, theorems
 DOCS = Path(__file__).parents[1]
 BIBLIOGRAPHY, THEORY = DOCS / "refs.bib", DOCS / "theory"
 PAGES = {"S": "standard", "N": "nsd", "L": "lenience", "V": "lossy", "Q": "sequence", "A": "asd", "E": "ersd"}
+PICTURES = {
+    "standard": "01_tour",
+    "nsd": "02_nsd",
+    "lenience": "02_nsd",
+    "sequence": "03_sequence",
+    "asd": "04_asd",
+    "ersd": "05_ersd",
+}
 READS = {"=": "equals", "<=": "is at most", ">=": "is at least"}
 FENCE = re.compile(r"^```\{claim\} (\S+)\n```$", re.MULTILINE)
 ROLE = re.compile(r"\{claim\}`([^`]+)`")
@@ -164,6 +172,9 @@ def expand(name: str, text: str, found: Mapping[str, Outcome]) -> str:
     text = ROLE.sub(lambda m: f"[{known[m[1]].id}](#{slug(m[1])})", text)
     text = TABLE.sub(lambda m: table(found, m[1]), text)
     if name.startswith("theory/"):
+        notebook = PICTURES.get(name.removeprefix("theory/"))
+        if notebook:
+            text = re.sub(r"\A(# .*\n)", rf"\1\nIn pictures: [tutorial](/tutorials/{notebook}.ipynb).\n", text)
         left = [c for c in known.values() if f"theory/{page(c)}" == name and c.id not in placed]
         if left:
             heading = "## The claims as the ledger states and checks them" if not placed else "## Further claims"
