@@ -53,12 +53,15 @@ autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
 
 # One self-contained file of MathJax, taken from its package: no reader's browser asks another host for it.
-MATHJAX = next(iter(find_spec("sphinx-mathjax-offline").submodule_search_locations)) + "/static/mathjax/tex-svg.js"
-mathjax_path = "tex-svg.js"
+offline = find_spec("sphinx-mathjax-offline")
+if offline is None:
+    raise ModuleNotFoundError("the documentation needs the package sphinx-mathjax-offline (extra: docs)")
+MATHJAX = Path(str(offline.origin)).parent / "static" / "mathjax" / "tex-svg.js"
+mathjax_path = MATHJAX.name
 
 html_theme = "furo"
 html_title = "spectheory"
-html_static_path = ["_static", MATHJAX]
+html_static_path = ["_static", str(MATHJAX)]
 html_css_files = ["spectheory.css"]
 html_show_copyright = False
 html_copy_source = False

@@ -39,19 +39,20 @@ def main() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 def list_(as_json: bool) -> None:
     """List the registered rules and the claims of the ledger."""
-    from . import ledger, verifiers
-    from .theory.registry import theorems
+    from . import verifiers
+    from .ledger import chosen
+    from .ledger.symbolic import PROOFS
 
-    ledger.load()
     claims = [
-        {"id": t.id, "status": t.status, "source": t.source, "statement": t.statement} for t in theorems().values()
+        {"id": t.id, "status": t.status, "source": t.source, "statement": t.statement, "symbolic": t.id in PROOFS}
+        for t in chosen()
     ]
     if as_json:
         click.echo(json.dumps({"rules": verifiers.names(), "claims": claims}, indent=1))
         return
     click.echo("rules:  " + "  ".join(verifiers.names()))
     for claim in claims:
-        click.echo(f"{claim['id']:<14} {claim['status']:<11} {claim['source']:<28} {claim['statement']}")
+        click.echo(f"{claim['id']:<20} {claim['status']:<11} {claim['source']:<28} {claim['statement']}")
 
 
 @main.command()

@@ -92,7 +92,7 @@ def test_the_terminal_report_says_what_matters(report):
         "nsd(top_p=0.9)",
         "embedded sample; 32 rows, 8 blocks, 8 requests",
         "REFUTED: mean one-step deviation <= 0.02",
-        "the lossless rule: 66.5 %",
+        "the standard rule: 66.5 %",
         "deviation TV(emitted, target)",
         "population, 95 %",
         "model (rounding)",

@@ -58,6 +58,19 @@ def test_a_block_shows_statement_hypotheses_source_function_and_check(known: dic
     assert "second=deviation" in text
 
 
+def test_a_block_shows_how_its_claim_is_checked(known: dict[str, Theorem]) -> None:
+    assert all("- Second route: in `spectheory." in claims.block(known[id], outcome(id)) for id in known)
+    assert "second=least_deviation_by_programme" in claims.check_source(known["N7"])
+    by_helper = claims.check_source(known["Q2"])
+    assert "def _check_upper" in by_helper
+    assert by_helper.endswith('_check_upper("Q2", sequence.coupling)')
+
+
+def test_instances_read_well() -> None:
+    witness = "(Tabular(target=array([[Fraction(0, 1),\n Fraction(1, 2)]], dtype=object)), 1)"
+    assert claims.readable(witness) == "`(Tabular(target=[[0, 1/2]]), 1)`"
+
+
 def test_a_false_claim_needs_its_violation(known: dict[str, Theorem]) -> None:
     claim = known["L2.scaled"]
     found = ledger_run.Outcome(replace(outcome(claim.id).result, witness="([1], [1])"), outcome(claim.id).mutated)
@@ -100,6 +113,13 @@ def test_every_claim_is_placed_once_on_the_site(known: dict[str, Theorem]) -> No
 def test_a_page_cannot_place_a_claim_that_nobody_registered() -> None:
     with pytest.raises(KeyError, match="N99"):
         claims.expand("theory/nsd", "```{claim} N99\n```", {})
+
+
+def test_theory_pages_point_to_their_pictures() -> None:
+    for page, notebook in claims.PICTURES.items():
+        text = claims.expand(f"theory/{page}", (DOCS / "theory" / f"{page}.md").read_text(encoding="utf-8"), {})
+        assert f"(/tutorials/{notebook}.ipynb)" in text.split("\n")[2]
+        assert notebook in [p.stem for p in NOTEBOOKS]
 
 
 def test_roles_become_links_and_the_table_has_every_claim(known: dict[str, Theorem]) -> None:

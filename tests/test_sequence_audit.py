@@ -97,3 +97,21 @@ def test_figures_of_plain_data():
     assert len(made.axes[0].lines) == 2
     curves = [{"label": "one", "speedup": [1, 2], "deviation": [0, 0.1], "values": [0, 1]}]
     assert figures.trade_off({"parameter": "top_p", "curves": curves}).axes[0].get_xlabel().startswith("speed-up")
+
+
+@pytest.mark.parametrize("fault", ["SharedUniform", "ResidualBonus", "StaleBonus", "NoStop"])
+def test_joint_faults_are_refuted_by_the_block_audit(fault):
+    name = f"spectheory.verifiers.broken_joint:{fault}"
+    result = CliRunner().invoke(main, ["audit", name, "--max-deviation", "0"])
+    assert result.exit_code == 1, result.output
+    assert "REFUTED" in result.stdout
+
+
+def test_block_verification_is_lossless_on_the_small_models():
+    from spectheory.audit import joint
+
+    report = joint.run(spec.verifiers.get("block"), max_deviation=0)
+    assert report.verdict == "holds"
+    assert report.summary["by_blocks"]["deviation over 4 tokens, small models, largest"].upper < 1e-12
+    with pytest.raises(UsageError, match="no acceptance"):
+        joint.run(object())

@@ -22,6 +22,14 @@ from spectheory.theory.registry import Theorem, theorems
 DOCS = Path(__file__).parents[1]
 BIBLIOGRAPHY, THEORY = DOCS / "refs.bib", DOCS / "theory"
 PAGES = {"S": "standard", "N": "nsd", "L": "lenience", "V": "lossy", "Q": "sequence", "A": "asd", "E": "ersd"}
+PICTURES = {
+    "standard": "01_tour",
+    "nsd": "02_nsd",
+    "lenience": "02_nsd",
+    "sequence": "03_sequence",
+    "asd": "04_asd",
+    "ersd": "05_ersd",
+}
 READS = {"=": "equals", "<=": "is at most", ">=": "is at least"}
 FENCE = re.compile(r"^```\{claim\} (\S+)\n```$", re.MULTILINE)
 ROLE = re.compile(r"\{claim\}`([^`]+)`")
@@ -54,8 +62,10 @@ def cited(source: str) -> str:
 
 
 def readable(witness: str) -> str:
-    """An instance on one line, as code."""
-    return "`" + " ".join(witness.split()).replace("`", "'") + "`"
+    """An instance on one line, as code, with 1/2 for Fraction(1, 2) and bare brackets for arrays."""
+    text = " ".join(witness.split()).replace("`", "'")
+    text = re.sub(r"Fraction\((-?\d+), (\d+)\)", lambda m: m[1] if m[2] == "1" else f"{m[1]}/{m[2]}", text)
+    return "`" + re.sub(r"array\(([^()]*?)(?:, dtype=\w+)?\)", r"\1", text) + "`"
 
 
 def tried(run: CheckResult) -> str:
@@ -91,15 +101,19 @@ def mutation(claim: Theorem, outcome: Outcome) -> str:
 
 
 def check_source(claim: Theorem) -> str:
-    """The lines of the ledger that declare how the claim is checked, or nothing if they are not written as one call."""
+    """The statement of the ledger that declares how the claim is checked, after the helper that it calls, if it does."""
     for name in ledger.checks.FAMILIES:
-        path = Path(str(import_module(f"spectheory.ledger.{name}").__file__))
-        text = path.read_text(encoding="utf-8")
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
-                called = getattr(node.func, "id", getattr(node.func, "attr", ""))
-                if called == "check" and node.args[0].value == claim.id:
-                    return ast.get_source_segment(text, node) or ""
+        text = Path(str(import_module(f"spectheory.ledger.{name}").__file__)).read_text(encoding="utf-8")
+        body = ast.parse(text).body
+        helpers = {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
+        for statement in body:
+            inside = list(ast.walk(statement))
+            if any(isinstance(node, ast.Constant) and node.value == claim.id for node in inside):
+                called = {
+                    node.func.id for node in inside if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+                }
+                parts = [*(helpers[name] for name in sorted(called & set(helpers)) if "check" in name), statement]
+                return "\n\n\n".join(ast.get_source_segment(text, part) or "" for part in parts)
     return ""
 
 
@@ -127,6 +141,8 @@ def block(claim: Theorem, outcome: Outcome | None) -> str:
         lines += [f"- Counterexample: {plain(claim.counterexample)}", f"- What holds: {plain(claim.replacement)}"]
     if outcome is not None:
         lines.append(f"- Wrong formula in its place: {mutation(claim, outcome)}")
+        second = ledger.CHECKS[claim.id].second
+        lines.append(f"- Second route: in `{getattr(second, 'func', second).__module__}`")
     source = check_source(claim)
     if source:
         lines += ["", ":::{admonition} How it is checked", ":collapsible: closed", "```python", source, "```", ":::"]
@@ -156,6 +172,9 @@ def expand(name: str, text: str, found: Mapping[str, Outcome]) -> str:
     text = ROLE.sub(lambda m: f"[{known[m[1]].id}](#{slug(m[1])})", text)
     text = TABLE.sub(lambda m: table(found, m[1]), text)
     if name.startswith("theory/"):
+        notebook = PICTURES.get(name.removeprefix("theory/"))
+        if notebook:
+            text = re.sub(r"\A(# .*\n)", rf"\1\nIn pictures: [tutorial](/tutorials/{notebook}.ipynb).\n", text)
         left = [c for c in known.values() if f"theory/{page(c)}" == name and c.id not in placed]
         if left:
             heading = "## The claims as the ledger states and checks them" if not placed else "## Further claims"

@@ -1,4 +1,4 @@
-"""A verifier of one's own. Nothing of spectheory needs to be imported: two methods make a rule."""
+"""A verifier of one's own: two methods make a rule, and nothing needs to be imported."""
 
 from dataclasses import dataclass
 
@@ -7,13 +7,14 @@ import numpy as np
 
 @dataclass(frozen=True)
 class MyRule:
-    """Accept whatever the target gives at least `share` of its largest probability; the standard rule elsewhere."""
+    """Accept p(x) >= share * max p; the standard rule elsewhere."""
 
     share: float = 0.3
 
     def acceptance(self, p, q):
         ratio = np.minimum(1, p / np.where(q > 0, q, 1))
-        return np.where((p >= self.share * p.max(-1, keepdims=True)) | (q == 0), 1.0, ratio)
+        likely = p >= self.share * p.max(-1, keepdims=True)
+        return np.where(likely | (q == 0), 1.0, ratio)
 
     def residual(self, p, q):
         excess = np.maximum(p - q, 0)

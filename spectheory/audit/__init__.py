@@ -9,6 +9,7 @@ from typing import Any
 
 from ..protocols import supports
 from ..results import AuditReport
+from ..verifiers.token import by_blocks
 from .compare import compare
 from .eos import expected_tokens, truncate_at_eos
 from .plan import load_rule, plan
@@ -47,6 +48,8 @@ def run(
     options = {"max_deviation": max_deviation, "request": request, "block": block, "out": out, "progress": progress}
     if special is None and "outcomes" in supports(verifier) and "acceptance" not in supports(verifier):
         special = "blocks"
+    if special is None and by_blocks(verifier):  # its single steps do not tell how its blocks behave
+        special = "joint"
     if special is not None:
         report: AuditReport = import_module(f".{special}", __name__).run(verifier, source, **options)
         return report

@@ -9,7 +9,7 @@ from ..protocols import supports
 from ..results import AuditReport
 from . import compare, run, sequence
 
-HORIZON = 4096
+HORIZON = 64
 
 
 def gallery(names: tuple[str, ...] = ()) -> Iterator[tuple[str, AuditReport]]:

@@ -219,10 +219,10 @@ def summary_line(report: AuditReport) -> str:
     share = {
         k: _percent(x) for k, x in (("own", s["acceptance"]["on_data"]), ("lossless", s["lossless"]["acceptance"]))
     }
-    text = f"accepts {share['own']} of drafts (the lossless rule: {share['lossless']})"
+    text = f"accepts {share['own']} of drafts (the standard rule: {share['lossless']})"
     own, other = s["tokens_per_call"]["on_data"], s["lossless"]["tokens_per_call"]
     if own is not None and other is not None:
-        text += f", {own.upper:.3g} tokens per target call (lossless: {other.upper:.3g})"
+        text += f", {own.upper:.3g} tokens per target call (standard: {other.upper:.3g})"
     return f"{text}, at a mean deviation of {interval(s['deviation']['on_data'])}"
 
 

@@ -10,15 +10,10 @@ import numpy as np
 
 from .. import exact
 from ..protocols import Block
+from ..testing.strategies import law_of as law
 from . import ersd, multidraft, trees  # noqa: F401 - the checks that these examples join
 from .checks import attach
 from .rows import coarse
-
-
-def law(*weights: Any) -> Any:
-    masses = [F(w) for w in weights]
-    return np.array([m / sum(masses) for m in masses], dtype=object)
-
 
 G1 = law(7, 3), law(4, 6)
 G4 = law(4, 3, 2, 1), law(1, 1, 1, 1)

@@ -15,6 +15,7 @@ import numpy as np
 from ..models import Tabular
 from ..protocols import Block
 from ..testing import TableRule
+from ..testing.strategies import law_of as law
 from ..verifiers import Nucleus, Standard
 from .checks import attach
 from .nsd import C4
@@ -24,17 +25,14 @@ from .sequence import BONUS_WITNESS, PARTIAL_WITNESS
 TOP_P = Nucleus(F(4, 5))
 
 
-def law(*masses: int) -> Any:
-    return np.array([F(m, sum(masses)) for m in masses], dtype=object)
-
-
 def engine(p: Any, q: Any, length: int, block_size: int) -> Any:
     """NSD at top_p = .8 on a model without context."""
     return TOP_P, Tabular(p[None], q[None]), length, block_size
 
 
 def c4(length: int, block_size: int) -> Any:
-    return engine(*C4, length, block_size)
+    p, q = C4
+    return engine(p, q, length, block_size)
 
 
 def markov(length: int, block_size: int) -> Any:
@@ -82,7 +80,7 @@ attach(
     blocks=recorded,
 )
 attach("Q5", golden=columns(".281607136 .555704749 .758461887 .938690454"), blocks=recorded)
-for claim in ("Q4", "Q5.reverse", "Q6", "Q7.dominated", "Q8", "Q8.count", "Q8.moments"):
+for claim in ("Q4", "Q5.reverse", "Q6", "Q7.dominated", "Q7.joint", "Q8", "Q8.count", "Q8.moments"):
     attach(claim, golden=[(c4(*at), None) for at in LONG], blocks=recorded)
 attach("Q6.lower", golden=[(c4(4, 4), None)], blocks=lambda block: recorded(block, block_size=3))
 attach("Q6.lower_any_k", golden=[(BONUS_WITNESS, D(".9994267"))], blocks=recorded)

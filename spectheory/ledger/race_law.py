@@ -9,9 +9,10 @@ import numpy as np
 
 from .. import exact
 from ..testing import path_laws, race_pairs
+from ..testing.strategies import law_of
 from ..theory import ersd, race_law
 from .checks import check
-from .fixed_ersd import G1, G4, law, path, recorded
+from .fixed_ersd import G1, G4, path, recorded
 
 TERMS = 6  # indices compared
 
@@ -76,7 +77,7 @@ def in_one_context(laws: Any) -> Any:
     return [[sum(x[r] * x[s] for x in laws) / Fraction(len(laws)) for s in range(size)] for r in range(size)]
 
 
-CLASSES = np.stack([law(1, 0), law(1, 1)])
+CLASSES = np.stack([law_of(1, 0), law_of(1, 1)])
 check(
     "E3.independent",
     instances=path_laws().map(lambda i: i[0]),

@@ -52,7 +52,7 @@ def line(result: CheckResult) -> str:
     """One result on one line."""
     fixed = [f"{n} {kind}" for kind, n in _fixed(result) if n]
     counts = ", ".join([f"{result.examples} searched", *fixed])
-    return f"{'ok  ' if result.ok else 'FAIL'} {result.claim:<16} {result.status:<11} {counts}; worst gap {result.worst:.3g}"
+    return f"{'ok  ' if result.ok else 'FAIL'} {result.claim:<20} {result.status:<11} {counts}; worst gap {result.worst:.3g}"
 
 
 def _fixed(result: CheckResult) -> list[tuple[str, int]]:

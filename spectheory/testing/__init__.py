@@ -15,8 +15,15 @@ from .budget import (
 from .lossless import assert_lossless
 from .races import budgets, calibrated, lists, path_laws, race_pairs, rank_laws, skewed_pairs
 from .search import counterexample
-from .statistics import assert_law, assert_rate, detectable_deviation, sample_size_for
-from .strategies import laws, nuclei, pairs, rational_laws, rational_pairs, top_ps
+from .statistics import (
+    assert_law,
+    assert_rate,
+    detectable_deviation,
+    detectable_rate_deviation,
+    sample_size_for,
+    trials_for,
+)
+from .strategies import blocks, laws, nuclei, pairs, rational_laws, rational_pairs, top_ps
 from .tabular import TableRule, engines, table_rules, tabulars
 
 __all__ = [
@@ -25,11 +32,13 @@ __all__ = [
     "assert_law",
     "assert_lossless",
     "assert_rate",
+    "blocks",
     "budgets",
     "calibrated",
     "compact_scores",
     "counterexample",
     "detectable_deviation",
+    "detectable_rate_deviation",
     "engines",
     "greedy_blocks",
     "laws",
@@ -53,4 +62,5 @@ __all__ = [
     "tabular_pairs",
     "tabulars",
     "top_ps",
+    "trials_for",
 ]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
-from .strategies import rational_laws, rational_pairs
+from .strategies import law_of, rational_laws, rational_pairs
 
 
 @st.composite
@@ -17,7 +16,7 @@ def race_pairs(draw: st.DrawFn, min_size: int = 1, max_size: int = 4, top: int =
     size = draw(st.integers(min_size, max_size))
     weights = draw(st.lists(st.integers(1, top), min_size=size, max_size=size))
     p = draw(st.lists(st.integers(0, top), min_size=size, max_size=size).filter(any))
-    return _law(p), _law(weights)
+    return law_of(*p), law_of(*weights)
 
 
 @st.composite
@@ -26,7 +25,7 @@ def skewed_pairs(draw: st.DrawFn, max_size: int = 3) -> Any:
     size = draw(st.integers(2, max_size))
     p = draw(st.lists(st.integers(0, 60), min_size=size, max_size=size).filter(any))
     q = draw(st.lists(st.sampled_from([1, 1, 2, 600, 400, 10_000]), min_size=size, max_size=size))
-    return _law(p), _law(q)
+    return law_of(*p), law_of(*q)
 
 
 @st.composite
@@ -39,7 +38,7 @@ def lists(draw: st.DrawFn, max_size: int = 4, drafts: int = 3) -> Any:
 @st.composite
 def rank_laws(draw: st.DrawFn, max_size: int = 4) -> Any:
     """Rank laws (n,) of Fractions: any law can be given, certain ones and zeros included."""
-    return draw(st.one_of(rational_laws(max_size=max_size), st.just(_law([0, 1])), st.just(_law([1]))))
+    return draw(st.one_of(rational_laws(max_size=max_size), st.just(law_of(0, 1)), st.just(law_of(1))))
 
 
 @st.composite
@@ -60,7 +59,3 @@ def calibrated(draw: st.DrawFn, max_size: int = 3) -> Any:
     """(targets (n, V), weights (n,)): contexts that one draft law, their weighted mean, stands for."""
     size, count = draw(st.integers(2, max_size)), draw(st.integers(1, 3))
     return np.array([draw(rational_laws(size)) for _ in range(count)]), draw(rational_laws(count))
-
-
-def _law(weights: list[int]) -> Any:
-    return np.array([Fraction(w, sum(weights)) for w in weights], dtype=object)

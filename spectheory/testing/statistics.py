@@ -54,3 +54,16 @@ def assert_rate(successes: int, trials: int, rate: float, false_alarm: float = F
     interval = clopper_pearson(successes, trials, false_alarm)
     if rate not in interval:
         raise AssertionError(f"{successes} of {trials} is not a rate of {rate:.6g}: {interval}")
+
+
+def detectable_rate_deviation(trials: int, false_alarm: float = FALSE_ALARM, miss: float = MISS) -> float:
+    """How far a rate must be off for `assert_rate` with `trials` to fail with probability at least 1 - `miss` (Hoeffding).
+
+    The Clopper-Pearson interval lies inside Hoeffding's, as each of its ends inverts an exact tail that Hoeffding bounds.
+    """
+    return math.sqrt(math.log(2 / false_alarm) / (2 * trials)) + math.sqrt(math.log(1 / miss) / (2 * trials))
+
+
+def trials_for(deviation: float, false_alarm: float = FALSE_ALARM, miss: float = MISS) -> int:
+    """The number of trials at which `assert_rate` detects a rate that is off by `deviation`, with probability 1 - `miss`."""
+    return math.ceil((detectable_rate_deviation(1, false_alarm, miss) / deviation) ** 2)

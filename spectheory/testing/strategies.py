@@ -8,8 +8,16 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from ..protocols import Block
+
 # Small whole weights shrink to readable laws; zeros and repeats (ties) are common on purpose.
 _WEIGHTS = st.one_of(st.integers(0, 10), st.sampled_from([0, 0, 1, 1, 2, 3, 50, 1000]))
+
+
+def law_of(*weights: Any) -> Any:
+    """The law (V,) of Fractions proportional to whole or rational weights."""
+    masses = [Fraction(w) for w in weights]
+    return np.array([m / sum(masses) for m in masses], dtype=object)
 
 
 @st.composite
@@ -17,7 +25,7 @@ def rational_laws(draw: st.DrawFn, vocab_size: int | None = None, min_size: int 
     """Laws (V,) of Fractions, zeros and ties included."""
     size = vocab_size or draw(st.integers(min_size, max_size))
     weights = draw(st.lists(_WEIGHTS, min_size=size, max_size=size).filter(any))
-    return np.array([Fraction(w, sum(weights)) for w in weights], dtype=object)
+    return law_of(*weights)
 
 
 @st.composite
@@ -28,10 +36,19 @@ def laws(draw: st.DrawFn, vocab_size: int | None = None, min_size: int = 1, max_
 
 @st.composite
 def rational_pairs(draw: st.DrawFn, min_size: int = 1, max_size: int = 6) -> Any:
-    """Pairs (p, q) of Fractions over one vocabulary; equal, disjoint and one-hot pairs occur."""
-    size = draw(st.integers(min_size, max_size))
-    p = draw(rational_laws(size))
-    return p, draw(rational_laws(size)) if draw(st.integers(0, 7)) else p
+    """Pairs (p, q) of Fractions over one vocabulary; equal, disjoint and one-hot pairs are common.
+
+    Drawn token by token, so that a failing pair shrinks by losing the tokens that do not matter.
+    """
+    tokens = st.lists(st.tuples(_WEIGHTS, _WEIGHTS), min_size=min_size, max_size=max_size)
+    p, q = map(list, zip(*draw(tokens.filter(lambda w: any(a for a, _ in w) and any(b for _, b in w)))))
+    kind = draw(st.integers(0, 9))
+    if kind >= 8:
+        q = p
+    elif kind == 7:  # each token on the side that has more of it
+        apart = [a if a > b else 0 for a, b in zip(p, q)], [b if b >= a else 0 for a, b in zip(p, q)]
+        p, q = apart if all(map(any, apart)) else (p, q)
+    return law_of(*p), law_of(*q)
 
 
 @st.composite
@@ -52,3 +69,13 @@ def nuclei(draw: st.DrawFn, min_size: int = 1, max_size: int = 6) -> Any:
     """Triples (p, q, top_p) in Fractions: what NSD's theorems quantify over."""
     p, q = draw(rational_pairs(min_size, max_size))
     return p, q, draw(top_ps())
+
+
+@st.composite
+def blocks(draw: st.DrawFn, max_vocab: int = 4, max_size: int = 4) -> Any:
+    """`Block`s in float64: target laws (K + 1, V), draft laws (K, V), and drafted tokens that their draft laws can draw."""
+    vocab, size = draw(st.integers(1, max_vocab)), draw(st.integers(1, max_size))
+    rows = [draw(rational_pairs(vocab, vocab)) for _ in range(size)]
+    tokens = [draw(st.sampled_from(np.flatnonzero(q > 0).tolist())) for _, q in rows]
+    p = np.stack([*(p for p, _ in rows), draw(rational_laws(vocab))]).astype(np.float64)
+    return Block(np.array(tokens), p, np.stack([q for _, q in rows]).astype(np.float64))

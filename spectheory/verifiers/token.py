@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -21,7 +22,7 @@ JOINT_CAP = 64
 Sweep = tuple[str, tuple[float, ...]]
 
 
-class TokenRule:
+class TokenRule(ABC):
     """Base class of token rules; subclasses give `acceptance` and maybe `residual`.
 
     A rule whose residual depends on the rejected token sets `residual_depends_on_rejected` and gives `correction`.
@@ -29,9 +30,9 @@ class TokenRule:
 
     residual_depends_on_rejected: ClassVar[bool] = False
 
+    @abstractmethod
     def acceptance(self, p: Array, q: Array) -> Array:
         """A(x), (..., V): the probability of accepting a drafted x."""
-        raise NotImplementedError
 
     def residual(self, p: Array, q: Array, rejected: Array | None = None) -> Array:
         """r, (..., V): the law of the token emitted after a rejection; the standard residual unless overridden."""
