@@ -128,6 +128,16 @@ def test_two_faults_at_once_are_named_by_their_steps():
     assert name_faults(trials, counts)[0].fault == "residual resampled from p (and more in blocks)"
 
 
+def test_a_fault_in_blocks_alone_is_not_explained_by_steps():
+    """Exact steps and a wrong block: a rule whose block law is unknown must not be named for fitting the steps."""
+    trials = [trial(s, 0.05, 1e-4, 1e-4) for s in scenarios()]
+    rng, counts = np.random.default_rng(4), {}
+    for t in trials:
+        law = t.scenario.law() if t.scenario.length == 1 else np.full(len(t.scenario.law()), 1 / len(t.scenario.law()))
+        counts[t.scenario.name] = rng.multinomial(t.design.n, law)
+    assert name_faults(trials, counts) == []
+
+
 def test_shared_randomness_has_no_block_law():
     scenario = next(s for s in scenarios() if s.name == "block of 2, C4")
     assert law_under(KNOWN["M5"].rule, scenario) is None

@@ -50,11 +50,12 @@ def name_faults(trials: list[Trial], counts: Mapping[str, Any]) -> list[Fit]:
 
 def _fitting(trials: list[Trial], counts: Mapping[str, Any]) -> list[Fit]:
     """The best fits among `candidates` on these tests alone, if the target itself does not fit them."""
-    if not any(_off_target(t, counts) for t in trials):
+    off = {t.scenario.name for t in trials if _off_target(t, counts)}
+    if not off:
         return []
     fits = []
     for fault, rule in candidates():
-        scored = _score(rule, trials, counts)
+        scored = _score(rule, trials, counts, off)
         if scored is not None:
             fits.append((scored, fault))
     if not fits:
@@ -112,9 +113,12 @@ def law_under(rule: Any, scenario: Scenario) -> Any:
         return None
 
 
-def _score(rule: Any, trials: list[Trial], counts: Mapping[str, Any]) -> tuple[float, int, str] | None:
-    """(log-likelihood against the target's, tests compared, evidence), or None if some test rejects the fault."""
-    score, compared, shown = 0.0, 0, (0.0, "")
+def _score(rule: Any, trials: list[Trial], counts: Mapping[str, Any], off: set[str]) -> tuple[float, int, str] | None:
+    """(log-likelihood against the target's, tests compared, evidence).
+
+    None if some test rejects the fault, or if its law is known for none of the tests `off` that reject the target.
+    """
+    score, compared, explained, shown = 0.0, 0, False, (0.0, "")
     for trial in trials:
         seen = np.asarray(counts.get(trial.scenario.name, ()))
         if not seen.sum():
@@ -127,7 +131,7 @@ def _score(rule: Any, trials: list[Trial], counts: Mapping[str, Any]) -> tuple[f
         hit = seen > 0
         # a cell that the target cannot fill speaks for the fault, but is scored as if it were merely very rare
         score += float((seen[hit] * (np.log(law[hit]) - np.log(np.maximum(null[hit], 1e-12)))).sum())
-        compared += 1
+        compared, explained = compared + 1, explained or trial.scenario.name in off
         tv = 0.5 * float(abs(seen / seen.sum() - null).sum())
         if tv >= shown[0]:
             own = 0.5 * float(abs(seen / seen.sum() - law).sum())
@@ -135,4 +139,4 @@ def _score(rule: Any, trials: list[Trial], counts: Mapping[str, Any]) -> tuple[f
                 tv,
                 f"{trial.scenario.name}: observed TV {tv:.4f} from the target, {own:.4f} from this fault's exact law",
             )
-    return (score, compared, shown[1]) if compared else None
+    return (score, compared, shown[1]) if explained else None
