@@ -40,7 +40,7 @@ nitpicky = False
 myst_enable_extensions = ["amsmath", "attrs_block", "attrs_inline", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 nb_execution_mode = "force"
-nb_execution_timeout = 120
+nb_execution_timeout = 300  # seconds a cell, on a busy machine
 nb_execution_raise_on_error = True
 nb_merge_streams = True
 

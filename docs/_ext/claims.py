@@ -194,7 +194,7 @@ def _read(app: Any, name: str, source: list[str]) -> None:
 
 def _always(app: Any, env: Any, added: set[str], changed: set[str], removed: set[str]) -> list[str]:
     """Pages that show a status are read again at every build."""
-    return [name for name in env.found_docs if name.startswith("theory/")]
+    return [name for name in env.found_docs if name.startswith("theory/") or name == "stumbling"]
 
 
 def setup(app: Any) -> dict[str, bool]:
