@@ -27,8 +27,9 @@ def load_config(folder: Path, quick: bool) -> dict[str, Any]:
 
 def differences(found: Any, expected: Any, where: str = "results") -> list[str]:
     """Where two nested results differ: numbers by more than 1e-6 relative and 1e-9 absolute, everything else at all."""
-    if isinstance(expected, Mapping) and isinstance(found, Mapping) and set(found) == set(expected):
-        return [d for k in expected for d in differences(found[k], expected[k], f"{where}.{k}")]
+    if isinstance(expected, Mapping) and isinstance(found, Mapping):
+        odd = [f"{where}.{k}: only in one of the two" for k in sorted(set(found) ^ set(expected))]
+        return odd + [d for k in expected if k in found for d in differences(found[k], expected[k], f"{where}.{k}")]
     if isinstance(expected, list) and isinstance(found, list) and len(found) == len(expected):
         return [d for i, (a, b) in enumerate(zip(found, expected)) for d in differences(a, b, f"{where}[{i}]")]
     numbers = all(isinstance(x, int | float) and not isinstance(x, bool) for x in (found, expected))

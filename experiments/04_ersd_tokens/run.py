@@ -18,7 +18,8 @@ def run(config: dict[str, Any]) -> tuple[dict[str, Any], Figures]:
     blocks = [block for _, block in zip(range(config["blocks"]), source)]
     report = st.audit.run(st.verifiers.get("ersd", k=config["k"]), blocks)
     figures = drawn(report)
-    return {name: data for name, (_, data) in figures.items()}, figures
+    # The drawn tree is one of several best ones: paths (1, 2) and (2, 1) tie, and rounding decides which comes first.
+    return {name: data for name, (_, data) in figures.items() if name != "tree"}, figures
 
 
 if __name__ == "__main__":
