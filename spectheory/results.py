@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from html import escape
 from typing import Any, Literal
 
 SCHEMA_VERSION = 1
@@ -132,7 +133,7 @@ def _revive(x: Any) -> Any:
     return [_revive(v) for v in x] if isinstance(x, list) else x
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AuditReport:
     """The answer of an audit. `rows` holds the per-row arrays (saved as `rows.npz`, never in the JSON)."""
 
@@ -163,3 +164,18 @@ class AuditReport:
 
     def dumps(self) -> str:
         return json.dumps(self.to_json(), indent=1, allow_nan=False)
+
+    def figures(self) -> list[tuple[str, str]]:
+        """(name, value) of the means over the rows: what a glance at the report wants."""
+        means = {k: v["on_data"] for k, v in self.summary.items() if isinstance(v, Mapping) and v.get("on_data")}
+        return [(name.replace("_", " "), str(value)) for name, value in means.items()]
+
+    def __repr__(self) -> str:
+        title = f"Audit of {self.verifier.get('title', 'several rules')} on {self.source.get('name', 'rows')}: {self.verdict}"
+        errors = [f"  {len(self.errors)} bad rows set aside"] if self.errors else []
+        return "\n".join([title, *(f"  {name:<22} {value}" for name, value in self.figures()), *errors])
+
+    def _repr_html_(self) -> str:
+        title, *_ = repr(self).splitlines()
+        rows = "".join(f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in self.figures())
+        return f"<p>{escape(title)}</p><table>{rows}</table>"

@@ -62,6 +62,18 @@ def test_reports_round_trip():
         AuditReport.from_json({**report.to_json(), "schema_version": 99})
 
 
+def test_reports_print_at_a_glance():
+    summary = {"deviation": {"on_data": Interval.exact(0.25)}, "rows": 3}
+    report = AuditReport({"title": "a<b"}, {"name": "sample"}, "", "no claim", summary, errors=[{}])
+    assert repr(report).splitlines() == [
+        "Audit of a<b on sample: no claim",
+        "  deviation              0.25",
+        "  1 bad rows set aside",
+    ]
+    assert "a&lt;b" in report._repr_html_()
+    assert "<td>0.25</td>" in report._repr_html_()
+
+
 def test_check_results_round_trip():
     result = CheckResult("N1", True, 10, -math.inf, "", 3)
     assert CheckResult.from_json(json.loads(json.dumps(result.to_json(), allow_nan=False))) == result
