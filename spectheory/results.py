@@ -165,7 +165,7 @@ class AuditReport:
     def dumps(self) -> str:
         return json.dumps(self.to_json(), indent=1, allow_nan=False)
 
-    def figures(self) -> list[tuple[str, str]]:
+    def means(self) -> list[tuple[str, str]]:
         """(name, value) of the means over the rows: what a glance at the report wants."""
         means = {k: v["on_data"] for k, v in self.summary.items() if isinstance(v, Mapping) and v.get("on_data")}
         return [(name.replace("_", " "), str(value)) for name, value in means.items()]
@@ -173,9 +173,9 @@ class AuditReport:
     def __repr__(self) -> str:
         title = f"Audit of {self.verifier.get('title', 'several rules')} on {self.source.get('name', 'rows')}: {self.verdict}"
         errors = [f"  {len(self.errors)} bad rows set aside"] if self.errors else []
-        return "\n".join([title, *(f"  {name:<22} {value}" for name, value in self.figures()), *errors])
+        return "\n".join([title, *(f"  {name:<22} {value}" for name, value in self.means()), *errors])
 
     def _repr_html_(self) -> str:
         title, *_ = repr(self).splitlines()
-        rows = "".join(f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in self.figures())
+        rows = "".join(f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in self.means())
         return f"<p>{escape(title)}</p><table>{rows}</table>"
