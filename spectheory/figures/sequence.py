@@ -62,3 +62,24 @@ def trade_off(data: Mapping[str, Any]) -> Figure:
         axes.set(xlabel="speed-up over autoregressive decoding", ylabel="deviation TV", ylim=(-0.08, 1.04))
         made.legend(loc="outside lower center", title=f"sweep of {data['parameter']}", title_fontsize=7)
     return made
+
+
+def break_even(data: Mapping[str, Any]) -> Figure:
+    """The least acceptance rate that reaches a speed-up, against the draft's cost ratio. `data`: `cost_ratio` [..] and
+    `panels` [{speedup, curves [{block_size, acceptance [.. or None where no rule reaches it]}]}]."""
+    with style():
+        made, axes = figure(PAGE, 2.5, ncols=len(data["panels"]), sharey=True, squeeze=False)
+        for at, panel in zip(axes[0], data["panels"]):
+            for i, curve in enumerate(panel["curves"]):
+                at.plot(
+                    data["cost_ratio"],
+                    [float("nan") if a is None else a for a in curve["acceptance"]],
+                    label=f"K = {curve['block_size']}",
+                    ms=2.5,
+                    **look(i),
+                )
+            x, top = data["cost_ratio"], f"speed-up {panel['speedup']:g}"
+            at.set(xlabel="draft time / target time", xlim=(-0.02 * x[-1], x[-1]), ylim=(-0.02, 1.02), title=top)
+        axes[0][0].set_ylabel("least acceptance rate")
+        axes[0][-1].legend(loc="lower right")
+    return made
