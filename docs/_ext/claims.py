@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -36,12 +37,15 @@ ROLE = re.compile(r"\{claim\}`([^`]+)`")
 TABLE = re.compile(r"^```\{claim-table\}(?: (\w+))?\n```$", re.MULTILINE)
 
 
+@cache
+def _placements() -> dict[str, str]:
+    """The page that places each claim, by id."""
+    return {id: path.stem for path in THEORY.glob("*.md") for id in FENCE.findall(path.read_text(encoding="utf-8"))}
+
+
 def page(claim: Theorem) -> str:
     """The theory page of a claim, say `nsd`: the one that places it, else that of its family."""
-    for path in THEORY.glob("*.md"):
-        if claim.id in FENCE.findall(path.read_text(encoding="utf-8")):
-            return path.stem
-    return PAGES[claim.family]
+    return _placements().get(claim.id) or PAGES[claim.family]
 
 
 def slug(id: str) -> str:
