@@ -31,7 +31,7 @@ extensions = [
     "claims",
     "docstrings",
     "tutorials",
-    "reference",
+    "module_lists",
 ]
 exclude_patterns = ["_build"]
 suppress_warnings = ["mystnb.unknown_mime_type"]

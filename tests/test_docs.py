@@ -26,7 +26,7 @@ sys.path.insert(0, str(DOCS / "_ext"))
 import claims  # noqa: E402
 import docstrings  # noqa: E402
 import ledger_run  # noqa: E402
-import reference  # noqa: E402
+import module_lists  # noqa: E402
 import tutorials  # noqa: E402
 
 
@@ -167,7 +167,7 @@ def test_docstrings_survive_restructured_text() -> None:
 
 
 def test_the_reference_lists_every_file_of_theory() -> None:
-    text = reference.expand("```{modules} spectheory.theory\n```")
+    text = module_lists.expand("```{modules} spectheory.theory\n```")
     files = {p.stem for p in (DOCS.parent / "spectheory" / "theory").glob("*.py")} - {"__init__"}
     assert set(re.findall(r"automodule:: spectheory\.theory\.(\w+)", text)) == files
 
