@@ -115,9 +115,10 @@ def _edge(compiled: Any, a: Any, x: float, top_p: float, law: Any) -> tuple[int,
     if top_p == 1:
         return int(np.count_nonzero(a)), False, kind(0), -1
     # Tokens below (1 - top_p) / V hold less than 1 - top_p together: the nucleus lies among the others.
-    n = compiled.candidates(a, kind((1 - top_p) / a.size / x * (1 - 1e-6)), held["ids"])
+    cut = kind((1 - top_p) / a.size / x * (1 - 1e-6))
+    n = compiled.candidates(a, cut, held["ids"])
     doubt = a.size * 2.0**-52 + 3 * NUCLEUS_TOL
-    found = compiled.boundary(a, x, held["ids"], n, float(top_p), doubt, held["mass"], held["where"])
+    found = compiled.boundary(a, x, cut, held["ids"], n, float(top_p), doubt, held["mass"], held["where"])
     size, edge, last, decided = found
     if decided:
         return size, False, kind(edge), last

@@ -77,30 +77,28 @@ def candidates(a: Any, cut: Any, ids: Any) -> Any:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def boundary(a: Any, x: Any, ids: Any, n: Any, threshold: Any, doubt: Any, mass: Any, where: Any) -> Any:
-    """(size, weight and id of the last token inside, decided) of the nucleus among the `n` candidates.
+def boundary(a: Any, x: Any, cut: Any, ids: Any, n: Any, threshold: Any, doubt: Any, mass: Any, where: Any) -> Any:
+    """(size, weight and id of the last token inside, decided) of the nucleus among the `n` candidates, weights in [cut, 1].
 
     A histogram of mass over the upper float32 bits, walked from the top, finds the bucket that crosses the threshold;
     only that bucket is sorted. `decided` is False where a running sum comes within `doubt` of the threshold.
     """
-    low = _int32_of(np.float32(a[ids[0]])) >> 15
-    high = low
-    for j in range(n):
-        key = _int32_of(np.float32(a[ids[j]])) >> 15
-        where[j] = key
-        low, high = min(low, key), max(high, key)
+    low, high = _int32_of(np.float32(cut)) >> 15, _int32_of(np.float32(1.0)) >> 15
     mass[: high - low + 1] = 0.0
     for j in range(n):
-        mass[where[j] - low] += a[ids[j]] * x
+        weight = a[ids[j]]
+        key = (_int32_of(np.float32(weight)) >> 15) - low
+        where[j] = key
+        mass[key] += weight * x
     reached, bucket = 0.0, high - low
     while bucket > 0 and reached + mass[bucket] < threshold - doubt:
         reached += mass[bucket]
         bucket -= 1
     size, members = 0, 0
     for j in range(n):
-        size += where[j] - low > bucket
+        size += where[j] > bucket
         ids_j = ids[j]
-        if where[j] - low == bucket:
+        if where[j] == bucket:
             where[members] = ids_j  # overwrites keys already read: members <= j
             members += 1
     order = np.argsort(-a[where[:members]], kind="mergesort")
