@@ -137,17 +137,23 @@ def prove(claim: str) -> None:
 
 
 def parse_settings(pairs: tuple[str, ...]) -> dict[str, Any]:
-    """`name=value` pairs; values are JSON where they parse as such (numbers, lists, true), else text. Raises UsageError."""
+    """`name=value` pairs; values are JSON where they parse as such, then numbers (.9), else text. Raises UsageError."""
     out: dict[str, Any] = {}
     for pair in pairs:
         name, sign, value = pair.partition("=")
         if not (sign and name.isidentifier()):
             raise UsageError(f"--set takes NAME=VALUE, not {pair!r}")
-        try:
-            out[name] = json.loads(value)
-        except json.JSONDecodeError:
-            out[name] = value
+        out[name] = _value(value)
     return out
+
+
+def _value(text: str) -> Any:
+    for read in (json.loads, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return text
 
 
 def _request_options(command: Callable[..., Any]) -> Callable[..., Any]:
