@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from .results import AuditReport
 
 
+NO_FIGURES = "no figures: they need matplotlib, pip install 'spectheory[plot]'"
+
+
 class _Group(click.Group):
     """Our errors become one line on stderr and their exit code; no traceback."""
 
@@ -342,7 +345,10 @@ def figures(names: tuple[str, ...], out: Path) -> None:
     The same version draws the same bytes.
     """
     from .audit.gallery import MAKERS, gallery
-    from .audit.save import write_figures
+    from .audit.save import can_draw, write_figures
+
+    if not can_draw():
+        raise UsageError(NO_FIGURES)
 
     unknown = sorted(set(names) - set(MAKERS))
     if unknown:
@@ -374,6 +380,7 @@ def _finish(report: AuditReport, out: Path | None, as_json: bool) -> None:
     """Print, save and leave with the report's exit code."""
     from . import audit as audits
     from .audit import text
+    from .audit.save import can_draw
 
     if as_json:
         click.echo(report.dumps())
@@ -382,4 +389,6 @@ def _finish(report: AuditReport, out: Path | None, as_json: bool) -> None:
     if out is not None:
         for path in audits.write(report, out):
             click.echo(f"wrote {path}", err=True)
+        if not can_draw():
+            click.echo(NO_FIGURES, err=True)
     sys.exit(audits.exit_code(report))

@@ -32,3 +32,14 @@ def test_an_unknown_figure_is_a_usage_error(tmp_path):
     result = CliRunner().invoke(main, ["figures", "nothing", "--out", str(tmp_path)])
     assert result.exit_code == 2
     assert "choose from nsd, compare" in result.output
+
+
+def test_without_matplotlib_it_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setattr("spectheory.audit.save.find_spec", lambda name: None)
+    result = CliRunner().invoke(main, ["figures", "--out", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "spectheory[plot]" in result.output
+    result = CliRunner().invoke(main, ["audit", "standard", "--out", str(tmp_path)])
+    assert result.exit_code == 0
+    assert "spectheory[plot]" in result.output
+    assert (tmp_path / "report.html").exists()

@@ -32,9 +32,14 @@ def write(report: AuditReport, out: Path) -> list[Path]:
     return paths + figures
 
 
+def can_draw() -> bool:
+    """Whether matplotlib (the extra `plot`) is installed."""
+    return find_spec("matplotlib") is not None
+
+
 def write_figures(report: AuditReport, out: Path) -> list[Path]:
     """Save the figures of a report (SVG, PDF and the data drawn) to `out`; none without matplotlib. Raises DataError."""
-    if find_spec("matplotlib") is None:
+    if not can_draw():
         return []
     from ..figures import audit as figures
 
