@@ -340,7 +340,7 @@ def compare(rules: tuple[str, ...], **options: Any) -> None:
 @click.argument("names", nargs=-1)
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("out/figures"), show_default=True)
 def figures(names: tuple[str, ...], out: Path) -> None:
-    """Draw every figure again from the embedded sample (or only NAMES: nsd compare asd ersd blackbox): SVG, PDF and data.
+    """Draw every figure again from the embedded sample (or only NAMES: nsd compare asd ersd blackbox misreadings): SVG, PDF and data.
 
     The same version draws the same bytes.
     """

@@ -14,14 +14,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import Figures, experiment
 
 import spectheory as st
+from spectheory.audit.misreadings import law, misreadings
 from spectheory.figures import ersd as figures
-from spectheory.theory import ersd, trees
-
-
-def law(*weights: Any) -> Any:
-    """The law of these weights, in Fractions."""
-    exact = [Fraction(w) for w in weights]
-    return np.array([w / sum(exact) for w in exact], dtype=object)
+from spectheory.theory import ersd
 
 
 def curves(p: Any, q: Any, most: int) -> dict[str, Any]:
@@ -42,51 +37,12 @@ def curves(p: Any, q: Any, most: int) -> dict[str, Any]:
     }
 
 
-def gallery() -> dict[str, Any]:
-    """The counterexamples of E3, each against what the false claim asks for."""
-    half, sure = law(1, 1), (law(9, 1), law(9999, 1))
-    rising = st.exact.rank_law(law(57, 38, 5), law(5994, 3996, 10))
-    entropy, divergence = float(st.pmf.entropy(st.exact.rank_law(*sure))), float(st.pmf.kl(*sure))
-    trap = ersd.reused_noise_law(law(1, 5, 4), law(6, 3, 1))
-    classes = [st.exact.rank_law(half, half), st.exact.rank_law(law(0, 1), half)]
-    chain = 1 + sum(sum(c[0] ** d for c in classes) / 2 for d in range(1, 17))
-    averaged = trees.averaged_bound([float(st.pmf.entropy(c)) for c in classes], 16, 2)
-    return {
-        "panels": [
-            {
-                "title": "H[R] >= KL? (nats)",
-                "labels": ["H[R]"],
-                "values": [entropy],
-                "limit": {"label": "KL", "value": divergence},
-            },
-            {"title": "P(R = r) falls?", "labels": ["1", "2", "3"], "values": rising.astype(float).tolist()},
-            {
-                "title": "H[R] = 0 means P = Q? R = 2 surely",
-                "labels": ["1", "2"],
-                "values": st.exact.rank_law(law(0, 1), law(1, 0)).astype(float).tolist(),
-            },
-            {
-                "title": "noise reused: P(token 2)",
-                "labels": ["emitted"],
-                "values": [float(trap[1])],
-                "limit": {"label": "target", "value": 0.5},
-            },
-            {
-                "title": "averaged entropy bounds tokens?",
-                "labels": ["k = 16"],
-                "values": [float(chain)],
-                "limit": {"label": "false bound", "value": averaged},
-            },
-        ]
-    }
-
-
 def run(config: dict[str, Any]) -> tuple[dict[str, Any], Figures]:
     """Bounds on expected tokens against the best tree, list rules on a pair of Zipf laws, and counterexamples."""
     i = range(1, config["vocab_size"] + 1)
     p, q = law(*(Fraction(1, x) for x in i)), law(*(Fraction(1, x * x) for x in i))
     ranks = st.exact.rank_law(p, q)
-    data, panels = curves(law(4, 3, 2, 1), law(1, 1, 1, 1), config["most_drafts"]), gallery()
+    data, panels = curves(law(4, 3, 2, 1), law(1, 1, 1, 1), config["most_drafts"]), misreadings()
     tree = ersd.optimal_tree(ranks.astype(float), config["tree"])
     drawn = {"parent": tree.parent.tolist(), "rank": tree.rank.tolist(), "prob": tree.prob.tolist()}
     floats = p.astype(float), q.astype(float)

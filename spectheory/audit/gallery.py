@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from .. import verifiers
 from ..protocols import supports
@@ -16,7 +17,7 @@ def gallery(names: tuple[str, ...] = ()) -> Iterator[tuple[str, AuditReport]]:
     """(name, report) of each audit with figures, or of those named; the figures are saved from the reports.
 
     nsd: rows, sweep and sequence bounds; compare: all token rules on one plane; asd; ersd; blackbox: how often the
-    black-box audit rejects each known verifier.
+    black-box audit rejects each known verifier; misreadings: where readings of the race theory fail.
     """
     for name in names or MAKERS:
         yield name, MAKERS[name]()
@@ -33,11 +34,20 @@ def _compare() -> AuditReport:
 
 
 def _blackbox() -> AuditReport:
-    """The operating characteristic of the black-box audit: no audit of one rule, but a figure like the others."""
     from .blackbox.characteristic import operating_characteristic
 
-    wanted = {"module": "blackbox", "function": "operating_characteristic", "name": "operating_characteristic"}
-    figures = [wanted | {"data": operating_characteristic()}]
+    return _alone("blackbox", "operating_characteristic", operating_characteristic())
+
+
+def _misreadings() -> AuditReport:
+    from .misreadings import misreadings
+
+    return _alone("ersd", "gallery", misreadings())
+
+
+def _alone(module: str, function: str, data: Any) -> AuditReport:
+    """A report that is nothing but one figure: no audit of a rule stands behind it."""
+    figures = [{"module": module, "function": function, "name": function, "data": data}]
     return AuditReport(verifier={}, source={}, claim="", verdict="", summary={}, extra={"figures": figures})
 
 
@@ -47,4 +57,5 @@ MAKERS: dict[str, Callable[[], AuditReport]] = {
     "asd": lambda: run(verifiers.example("asd")),
     "ersd": lambda: run(verifiers.example("ersd")),
     "blackbox": _blackbox,
+    "misreadings": _misreadings,
 }
