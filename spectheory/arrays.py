@@ -63,6 +63,7 @@ def zeros_like(x: Array) -> Array:
 
 
 def ones_like(x: Array) -> Array:
+    """Ones that are Fractions where x is exact."""
     return np.full(x.shape, Fraction(1), dtype=object) if is_rational(x) else namespace(x).ones_like(x)
 
 
@@ -73,11 +74,13 @@ def maximum(x: Array, y: Array | float) -> Array:
 
 
 def minimum(x: Array, y: Array | float) -> Array:
+    """Pointwise minimum, as `maximum`."""
     xp = namespace(x)
     return np.minimum(x, y) if is_rational(x) else xp.minimum(x, y if hasattr(y, "shape") else xp.full_like(x, y))
 
 
 def where(mask: Array, x: Array, y: Array) -> Array:
+    """x where the mask holds, else y, in every namespace."""
     return np.where(mask, x, y) if is_rational(x) or is_rational(y) else namespace(mask, x, y).where(mask, x, y)
 
 

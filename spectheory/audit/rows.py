@@ -50,7 +50,7 @@ def laws(plan: Plan, block: Block, warped: bool) -> tuple[Any, Any, Any]:
     """p (K, V), q (K, V) under the request's settings, and q as recorded (None where only the filtered one is known).
 
     The bonus row is no verification step. A drafted token must have q > 0 as recorded; the audit's own settings may
-    remove it afterwards.
+    remove it afterwards. Raises DataError naming the row.
     """
     if block.p is None or block.q is None:
         raise DataError("the block has no laws p and q")

@@ -32,7 +32,10 @@ def audit_token_rules(
     shards: Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> list[AuditReport]:
-    """One report a plan, over the same rows. `shards` restricts to those named; `out` keeps finished shards."""
+    """One report a plan, over the same rows. `shards` restricts to those named; `out` keeps finished shards.
+
+    Raises UsageError for an unknown shard, DataError for a source without blocks.
+    """
     chosen = _chosen(source, shards)
     gathered: list[list[Record]] = [[] for _ in plans]
     errors = [source.unfinished() for _ in plans]

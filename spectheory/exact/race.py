@@ -210,12 +210,13 @@ def index_success(P: Array, Q: Array) -> Array:
 def index_law(P: Array, Q: Array, kmax: int) -> Array:
     """P(K = k), k = 1..kmax, (kmax,): the index in the with-replacement race (Poisson functional representation).
 
-    The mass missing from the sum is P(K > kmax); infinite K (winners that Q never proposes) is part of it.
+    The mass missing from the sum is P(K > kmax); infinite K (winners that Q never proposes) is part of it. Raises
+    DataError if P and Q are no laws, UsageError for kmax < 0. Source: theorem E1, after 2504.15475.
     """
     p, q = single_pair(P, Q)
     if kmax < 0:
         raise UsageError(f"index_law needs kmax >= 0, not {kmax}")
-    success, term, out = index_success(p, q), p, []
+    success, out = index_success(p, q), []
     term = p * success
     for _ in range(kmax):
         out.append(total(term))

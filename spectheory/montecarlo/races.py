@@ -57,7 +57,10 @@ def _race(p: Any, q: Any, noise: Any) -> tuple[Any, Any]:
 
 
 def rows_as_laws(p: Array, q: Array) -> Laws:
-    """Recorded rows (T, V) as laws that depend on the position only: row t after t tokens."""
+    """Recorded rows (T, V) as laws that depend on the position only: row t after t tokens.
+
+    Raises DataError if they are no laws; drafting beyond the last row is a UsageError.
+    """
     p, q = validate_pair(p, q)
 
     def laws(prefixes: Array) -> tuple[Array, Array]:

@@ -48,7 +48,10 @@ def sample_size_for(deviation: float, vocab_size: int, false_alarm: float = FALS
 
 
 def assert_rate(successes: int, trials: int, rate: float, false_alarm: float = FALSE_ALARM) -> None:
-    """Assert that `successes` of `trials` have probability `rate`, by the exact binomial (Clopper-Pearson) interval."""
+    """Assert that `successes` of `trials` have probability `rate`, by the exact binomial (Clopper-Pearson) interval.
+
+    Fails (AssertionError) on a true claim with probability at most `false_alarm`.
+    """
     from ..montecarlo import clopper_pearson
 
     interval = clopper_pearson(successes, trials, false_alarm)

@@ -62,7 +62,10 @@ def chain(verifier: Any, model: Any, *, length: int, block_size: int) -> Chain:
 def closed(
     p: Array, accepted: Array, corrected: Array, successors: Array, initial: int, length: int, block_size: int
 ) -> Chain:
-    """A Chain from its weights, once every context it can reach before its last token is known to be in the table."""
+    """A Chain from its weights, once every context it can reach before its last token is known to be in the table.
+
+    Raises DataError naming the row and token that lead outside the table.
+    """
     c = Chain(p, accepted + corrected, accepted, corrected, np.maximum(successors, 0), initial, length, block_size)
     if (successors < 0).any() and length > 1:
         live = reached(start(c), transfer(c, c.out + c.p, c.p), length - 1).reshape(len(p), -1).any(axis=1)
@@ -183,7 +186,7 @@ def exogenous(rows: Sequence[tuple[Array, Array, Array]], *, length: int, block_
     """The chain of an engine whose context at each token is one of `rows` (p, accepted, corrected), drawn at random.
 
     The draw ignores what was generated and is seen: a token of this chain is (row, token), so TV of its sequences is
-    that of recorded rows met in random order. One context, so every horizon costs the same.
+    that of recorded rows met in random order. One context, so every horizon costs the same. Raises DataError without rows.
     """
     if not rows:
         raise DataError("there are no rows with full laws")

@@ -92,7 +92,10 @@ def sequence_tv(
 
 
 def product_tv(p_tilde: Array, p: Array, *, error: float = 1e-6) -> Interval:
-    """TV of the product of different steps, one pair a row of `p_tilde`, `p` (T, V). Certified as `sequence_tv`; no bonus steps."""
+    """TV of the product of different steps, one pair a row of `p_tilde`, `p` (T, V). Certified as `sequence_tv`; no bonus steps.
+
+    Raises DataError if the rows are no laws or not (T, V), PrecisionError as `sequence_tv`.
+    """
     p_tilde, p = _pair(p_tilde, p)
     if p.ndim != 2:
         raise DataError(f"product_tv takes one pair a row (T, V), not {p.shape}")
@@ -110,7 +113,10 @@ def product_tv(p_tilde: Array, p: Array, *, error: float = 1e-6) -> Interval:
     status="proved",
 )
 def adaptive_tv(p_tilde: Array, p: Array, *, length: int, error: float = 1e-6) -> float:
-    """Upper bound on TV over `length` steps, each any of the pairs (rows) of `p_tilde`, `p` (S, V), chosen adaptively."""
+    """Upper bound on TV over `length` steps, each any of the pairs (rows) of `p_tilde`, `p` (S, V), chosen adaptively.
+
+    Raises DataError if the rows are no laws, UsageError and PrecisionError as `sequence_tv`.
+    """
     return sequence_tv(*dominating_pair(p_tilde, p), length=length, error=error).upper
 
 

@@ -104,7 +104,8 @@ def optimal_wor(P: Array, Q: Array, m: int) -> Any:
 def wor_sets(Q: Array, m: int) -> Any:
     """Law of the SET of the first `m` drafts without replacement, (2^V,), indexed by bit mask. Exact on Fractions.
 
-    Once the tokens with mass are used up, those without follow in the order of their index.
+    Once the tokens with mass are used up, those without follow in the order of their index. Raises CostError above V =
+    SUBSET_CAP.
     """
     q = np.asarray(align(Q)[0])
     if len(q) > SUBSET_CAP:

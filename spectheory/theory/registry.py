@@ -54,7 +54,7 @@ def theorem(
     counterexample: str = "",
     replacement: str = "",
 ) -> Callable[[F], F]:
-    """Register the decorated function as the closed form of claim `id` (say N1, or N6.kl for a part). Ids are unique."""
+    """Register the decorated function as the closed form of claim `id` (say N1, or N6.kl for a part). Raises ValueError for an id taken."""
 
     def register(closed_form: F) -> F:
         if id in _THEOREMS:

@@ -32,6 +32,8 @@ class _StandardTest(TokenRule):
 
 
 class AcceptEverything(TokenRule):
+    """Every draft is accepted: the output is the draft's law."""
+
     def acceptance(self, p: Array, q: Array) -> Array:
         return ones_like(q)
 

@@ -179,7 +179,10 @@ def where(info: dict[str, Any] | None) -> str:
 
 
 def scores(block: Block) -> tuple[Any, Any, Any]:
-    """Compact scores of a block, checked: row maxima (K+1,), argmax ids (K+1,), logits of the drafted tokens (K,)."""
+    """Compact scores of a block, checked: row maxima (K+1,), argmax ids (K+1,), logits of the drafted tokens (K,).
+
+    Raises DataError naming the row and position.
+    """
     if block.logits is None and block.p is None:
         raise DataError(f"{where(block.info)}a greedy rule needs the logits of the block, or p")
     z = to_numpy(to_law(block.logits) if block.logits is not None else log0(to_law(block.p)))
@@ -197,7 +200,7 @@ def scores(block: Block) -> tuple[Any, Any, Any]:
 
 
 def check_scores(top: Any, ids: Any, drafted: Any, tokens: Any, width: float, place: str) -> tuple[Any, Any, Any]:
-    """Compact scores of one block, checked as `RegretBudget.verify_scores` states."""
+    """Compact scores of one block, checked; raises DataError as `RegretBudget.verify_scores` states."""
     size = len(tokens)
     if top.shape != (size + 1,) or ids.shape != (size + 1,) or drafted.shape != (size,):
         raise DataError(

@@ -120,7 +120,7 @@ def drafted(verifier: TokenVerifier, p: Array, q: Array) -> Array:
 
 
 def draw_coins(rng: np.random.Generator | Coins | None, size: int) -> Coins:
-    """K acceptance uniforms, then one for the residual: the order in which a Generator is consumed."""
+    """K acceptance uniforms, then one for the residual: the order in which a Generator is consumed. Raises DataError for None."""
     if isinstance(rng, Coins):
         return rng
     if rng is None:

@@ -86,7 +86,7 @@ def examine(
     out: Path | str | None = None,
     progress: Progress | None = None,
 ) -> Run:
-    """What `audit` does, before it becomes a report."""
+    """What `audit` does, before it becomes a report. Raises UsageError as `audit`."""
     subject_, request = subject(target), request or Request()
     if time_limit <= 0 or (max_draws is not None and max_draws < 1):
         raise UsageError(f"a time limit must be positive and a cap on draws at least 1, not {time_limit}, {max_draws}")
