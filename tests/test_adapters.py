@@ -58,6 +58,7 @@ def test_lossless_adapters(name):
 
 @pytest.mark.parametrize("name", LOSSY)
 def test_lossy_adapters_are_rejected(name):
+    """3,000 seeded draws: a lossless adapter would be called lossy with probability at most 1e-9; the miss rate is not designed."""
     assert measure(name, scenarios()[0], 3000).lower > 0
 
 
@@ -68,7 +69,10 @@ def test_transformers_ensemble_has_the_law_of_its_paper():
 
 
 def test_rotalabs_residual_is_named():
-    """Its documented-as-exact step subtracts q at the drafted token only: the exact law of M4, TV .081944 on C4."""
+    """Its documented-as-exact step subtracts q at the drafted token only: the exact law of M4, TV .081944 on C4.
+
+    The interval misses with probability at most 1e-6, the rejection, designed for .08, with at most 1e-4.
+    """
     scenario = scenarios()[0]
     planned = trial(scenario, 0.08, 1e-6, 1e-4)
     tally = sample(

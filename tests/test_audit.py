@@ -446,6 +446,7 @@ def test_a_killed_process_is_resumed(tmp_path):
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL, "the audit ended before it could be killed"
+    assert len(list((out / ".parts").glob("*.npz"))) >= 2, "nothing was there to resume"
     rule = audit.load_rule("mentored", {"alpha": 0.5})
     same(audit.run(rule, path, out=out), audit.run(rule, path))
 

@@ -60,6 +60,7 @@ def test_every_kind_of_broken_contract_is_met():
 
 
 def test_a_global_generator_is_noted_not_blamed():
+    """False alarm 1e-9 for the whole audit."""
     before = np.random.get_state()[1].copy()  # noqa: NPY002
     report = blackbox.audit(hostile.global_generator, QUICK)
     assert report.verdict == "lossless not rejected"
@@ -82,6 +83,7 @@ def test_an_answer_that_ignores_its_coins_is_noted():
 
 
 def test_the_statement_gives_both_rates():
+    """False alarm 1e-9 for the whole audit."""
     report = blackbox.audit(batched(Standard()), QUICK)
     assert report.verdict == "lossless not rejected"
     assert report.summary["statement"] == "TV > 0.2 would have been found with probability 0.999999"
@@ -94,6 +96,7 @@ def test_the_statement_gives_both_rates():
 
 
 def test_a_rejection_has_a_lower_bound_a_witness_and_a_fault():
+    """Seeded. False alarm 1e-6; a fault of TV .15 is missed with probability at most 1e-2 by design, this one has .16."""
     report = blackbox.audit(from_rule(known()["C1"].rule, "stale"), blackbox.Request(0.15, 1e-6, 1e-2, sequential=True))
     assert report.verdict == "rejected"
     test = next(t for t in report.summary["tests"] if t["name"] == "context, bonus")

@@ -34,7 +34,10 @@ def test_degenerate_samples():
 
 @pytest.mark.parametrize("draw", ["coin", "skewed", "uniform"])
 def test_the_interval_covers_at_its_rate_at_every_stop(draw):
-    """400 sequences; each may miss its mean at ANY n with probability at most alpha = .1: at most binomially many do."""
+    """400 sequences; each may miss its mean at ANY n with probability at most alpha = .1: at most binomially many do.
+
+    False alarm 1e-9 a case.
+    """
     rng, alpha, runs = np.random.default_rng(7), 0.1, 400
     missed = 0
     for _ in range(runs):
@@ -58,6 +61,7 @@ def test_intervals_only_shrink_as_data_arrive():
 
 @pytest.mark.parametrize("rule", [NSD, Standard()])
 def test_both_laws_agree_with_the_exact_deviation(rule):
+    """False alarm 1e-9 for all horizons and sides at once."""
     horizons = [1, 2, 4, 6]
     found = estimate_sequence(
         rule, MARKOV, horizons=horizons, block_size=2, paths=6000, batch=2000, alpha=FALSE_ALARM, seed=1
@@ -70,7 +74,7 @@ def test_both_laws_agree_with_the_exact_deviation(rule):
 
 
 def test_mass_outside_the_other_law_counts_in_full():
-    """P~ never shows token 0, P never shows token 2: both sides still estimate the same number."""
+    """P~ never shows token 0, P never shows token 2: both sides still estimate the same number. False alarm 1e-9."""
     rule = TableRule(np.ones((1, 3)), np.array([[0.0, 0.5, 0.5]]))
     model = models.Tabular([[0.5, 0.5, 0.0]], [[0.0, 0.5, 0.5]])
     true = exact.sequence_deviation(rule, model, length=3, block_size=5)
@@ -80,6 +84,8 @@ def test_mass_outside_the_other_law_counts_in_full():
 
 
 def test_any_model_gives_what_its_table_gives():
+    """False alarm 1e-9."""
+
     class Stranger:
         vocab_size = 3
 

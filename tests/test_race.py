@@ -450,7 +450,7 @@ def test_tree_form_checks_its_laws():
 
 
 def test_shared_noise_trap_is_biased_and_caught():
-    """Reusing the draft's noise for the residual: the exact bias, and a simulation that the law assert rejects."""
+    """Reusing the draft's noise for the residual: the exact bias, and a simulation that the law assert rejects (1e-9 an assert)."""
     p, q = law(1, 5, 4), law(6, 3, 1)
     trap = ersd.reused_noise_law(p, q)
     assert trap.astype(float) == pytest.approx([0.1, 0.448148148148148, 0.451851851851852], abs=1e-12)

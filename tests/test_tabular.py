@@ -59,6 +59,7 @@ def test_closeness_runs_from_independent_to_equal():
 
 
 def test_samples_follow_the_target():
+    """False alarm 1e-9."""
     model = models.random_tabular(np.random.default_rng(2), 3, order=1)
     draws = model.sample(20_000, 2, np.random.default_rng(3))
     law = spec.exact.target_law(model, length=2).ravel()

@@ -136,6 +136,7 @@ def test_assert_law_in_threes():
 
 
 def test_assert_rate_in_threes():
+    """The true rate passes, and one 0.02 off is refused, but for a probability of 1e-9 each."""
     n = testing.trials_for(0.02)
     assert testing.detectable_rate_deviation(n) <= 0.02 < testing.detectable_rate_deviation(n - 50)
     hits = int(np.random.default_rng(1).binomial(n, 0.7))
