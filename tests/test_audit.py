@@ -67,6 +67,16 @@ def test_nothing_to_audit():
 # Per row.
 
 
+def test_every_registered_rule_is_audited_exactly(token_rule):
+    blocks = make_blocks(4, 20)
+    report = audit.run(token_rule, blocks)
+    p, q = (np.concatenate(x) for x in zip(*((b.p[: b.size], b.q) for b in blocks)))
+    law = spec.exact.output_law(token_rule, p, q)
+    assert report.errors == []
+    assert report.rows["deviation"] == pytest.approx(abs(p - law).sum(axis=1) / 2, abs=1e-12)
+    assert report.rows["acceptance"] == pytest.approx((q * token_rule.acceptance(p, q)).sum(axis=1), abs=1e-12)
+
+
 def test_rows_are_the_exact_engine_row_by_row():
     blocks = make_blocks()
     for rule in (
