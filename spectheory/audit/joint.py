@@ -21,7 +21,7 @@ from ..results import AuditReport, Interval
 from ..verifiers import Standard
 from .plan import label_of, plan, settings_of, title_of
 from .rows import laws
-from .run import Progress
+from .run import Progress, _numbered
 from .source import open_source
 from .verdict import HOLDS, NONE, REFUTED, ROUNDING
 
@@ -52,14 +52,14 @@ def run(
         raise UsageError(f"--max-deviation must lie in [0, 1], not {max_deviation}")
     one = plan(Standard(), request, block, False)  # its request prepares the rows
     opened = open_source(source, one.request)
-    errors: list[dict[str, Any]] = []
+    errors = opened.unfinished()
     kept: list[tuple[Array, Array, Array]] = []
     for i in range(len(opened.shards)):
-        for number, b in enumerate(opened.blocks(i)):
+        for b in _numbered(opened, i):
             try:
                 kept.append(_measure(verifier, b, laws(one, b, opened.warped)[:2]))
             except DataError as error:
-                errors.append({"shard": opened.shards[i], "row": number, "cause": str(error)})
+                errors.append({"shard": b.info["file"], "row": b.info["rows"][0], "cause": str(error)})
         errors += opened.errors
         if progress is not None:
             progress(i + 1, len(opened.shards))

@@ -125,7 +125,8 @@ def figure(x: Any, requests: Any, upper: Any = None, bounds: tuple[float, float]
     """Mean `on_data`, mean in the `population` of requests, `standard_error`, quantiles, of one column (n,).
 
     `upper`: the rows' upper values where they are only known to lie in between. `bounds` (a, b) of the variable: without
-    them there is no interval for the population. NaN rows are left out and counted as `unknown`.
+    them there is no interval for the population, nor where rows are NaN: those are left out, counted as `unknown`, and what
+    is left is no sample of requests any more.
     """
     high = x if upper is None else upper
     known = ~(np.isnan(x) | np.isnan(high))
@@ -145,7 +146,7 @@ def figure(x: Any, requests: Any, upper: Any = None, bounds: tuple[float, float]
     )
     return {
         "on_data": mean,
-        "population": None if bounds is None else _population(x, high, requests, bounds),
+        "population": None if bounds is None or not known.all() else _population(x, high, requests, bounds),
         "standard_error": _standard_error(x, requests) if exact else None,
         "quantiles": {k: _quantile(x if exact else (x + high) / 2, v) for k, v in QUANTILES.items()},
         "unknown": int((~known).sum()),
@@ -174,7 +175,8 @@ def _population(low: Any, high: Any, requests: Any, bounds: tuple[float, float])
     if (low == high).all():
         return below
     above = hedged_capital(cluster_means(high, requests)[0], ALPHA, bounds)
-    return Interval(below.lower, None, above.upper, "statistical", 2 * ALPHA, below.source)
+    # each end misses with probability at most ALPHA / 2
+    return Interval(below.lower, None, above.upper, "statistical", ALPHA, below.source)
 
 
 def _standard_error(x: Any, requests: Any) -> float | None:

@@ -122,6 +122,8 @@ def _notes(report: AuditReport) -> list[str]:
             f"model: what rounding the models' logits (TV {floor} a row) can have cost; deviation over all nuclei inside the band."
         )
     notes.append(f"expected tokens: blocks of {tokens['block']}, given the {tokens['given']}.")
+    partly = {LABELS.get(k, k): v["unknown"] for k, v in s.items() if isinstance(v, Mapping) and v.get("unknown")}
+    notes += [f"{label}: not known for {n} and taken over the others." for label, n in partly.items()]
     if "quantiles" in nucleus:
         q = nucleus["quantiles"]
         size = f"nucleus at top_p = {nucleus['top_p']:g}: median {q['median']:,}, largest {q['max']:,} tokens"

@@ -21,7 +21,7 @@ from ..verifiers import Standard
 from .checks import check
 
 
-def _chain(i: Any) -> Chain:
+def the_chain(i: Any) -> Chain:
     verifier, model, length, block_size = i
     return chain(verifier, model, length=length, block_size=block_size)
 
@@ -38,7 +38,7 @@ def _law(i: Any) -> Any:
 
 def _every(i: Any, probability: Any) -> Any:
     """A probability of one sequence, for all of them in order."""
-    c, size = _chain(i), i[1].vocab_size
+    c, size = the_chain(i), i[1].vocab_size
     return [probability(c, x) for x in np.ndindex(*(size,) * i[2])]
 
 
@@ -74,9 +74,9 @@ def _check_upper(claim: str, bound: Callable[[Chain], float]) -> None:
     check(
         claim,
         instances=engines(),
-        claimed=lambda i: bound(_chain(i)),
+        claimed=lambda i: bound(the_chain(i)),
         second=_deviation,
-        mutated=lambda i: _first_loss(_chain(i)),
+        mutated=lambda i: _first_loss(the_chain(i)),
     )
 
 
@@ -84,9 +84,9 @@ def _check_lower(claim: str, bound: Callable[[Chain], float]) -> None:
     check(
         claim,
         instances=engines(),
-        claimed=lambda i: bound(_chain(i)),
+        claimed=lambda i: bound(the_chain(i)),
         second=_deviation,
-        mutated=lambda i: math.sqrt(bound(_chain(i))),
+        mutated=lambda i: math.sqrt(bound(the_chain(i))),
     )
 
 
@@ -99,16 +99,16 @@ _check_upper("Q7.joint", lambda c: joint.joint_tv(c).upper)
 check(
     "Q5",
     instances=engines(),
-    claimed=lambda i: sequence.kl_chain(_chain(i)),
+    claimed=lambda i: sequence.kl_chain(the_chain(i)),
     second=lambda i: exact.sequence_kl(i[0], i[1], length=i[2], block_size=i[3])[1],
-    mutated=lambda i: sequence.kl_chain(_chain((*i[:2], max(1, i[2] - 1), i[3]))),
+    mutated=lambda i: sequence.kl_chain(the_chain((*i[:2], max(1, i[2] - 1), i[3]))),
 )
 check(
     "Q5.reverse",
     instances=engines(),
-    claimed=lambda i: sequence.kl_chain_reverse(_chain(i)),
+    claimed=lambda i: sequence.kl_chain_reverse(the_chain(i)),
     second=lambda i: exact.sequence_kl(i[0], i[1], length=i[2], block_size=i[3])[0],
-    mutated=lambda i: sequence.kl_chain_reverse(_chain((*i[:2], max(1, i[2] - 1), i[3]))),
+    mutated=lambda i: sequence.kl_chain_reverse(the_chain((*i[:2], max(1, i[2] - 1), i[3]))),
 )
 check(
     "Q5.pinsker",
@@ -127,9 +127,9 @@ check(
 check(
     "Q6.lower",
     instances=engines(no_bonus=True),
-    claimed=lambda i: sequence.hellinger_lower(_chain(i)),
+    claimed=lambda i: sequence.hellinger_lower(the_chain(i)),
     second=_deviation,
-    mutated=lambda i: sequence.hellinger(_chain(i)),
+    mutated=lambda i: sequence.hellinger(the_chain(i)),
 )
 
 # The witness of theory: with bonus steps the joint law of (tokens, j) can be further from the target than the tokens.
@@ -146,9 +146,9 @@ BONUS_WITNESS = (
 check(
     "Q6.lower_any_k",
     instances=st.one_of(st.just(BONUS_WITNESS), engines(3)),
-    claimed=lambda i: sequence.hellinger_lower_any_k(_chain(i)),
+    claimed=lambda i: sequence.hellinger_lower_any_k(the_chain(i)),
     second=_deviation,
-    mutated=lambda i: sequence.hellinger_lower(_chain(i)) if i[3] >= i[2] else 0.0,
+    mutated=lambda i: sequence.hellinger_lower(the_chain(i)) if i[3] >= i[2] else 0.0,
 )
 _check_lower("Q8", lower.marginal)
 _check_lower("Q8.count", lower.count)
@@ -174,9 +174,9 @@ check(
 check(
     "Q7.dominated",
     instances=engines(),
-    claimed=lambda i: (lambda c: composition.adaptive_tv(c.out, c.p, length=i[2]))(_chain(i)),
+    claimed=lambda i: (lambda c: composition.adaptive_tv(c.out, c.p, length=i[2]))(the_chain(i)),
     second=_deviation,
-    mutated=lambda i: (lambda c: composition.adaptive_tv(c.out[:1], c.p[:1], length=i[2]))(_chain(i)),
+    mutated=lambda i: (lambda c: composition.adaptive_tv(c.out[:1], c.p[:1], length=i[2]))(the_chain(i)),
 )
 
 PARTIAL_WITNESS = (

@@ -7,14 +7,9 @@ from typing import Any
 from .. import exact
 from ..testing import engines
 from ..theory import sequence, sequence_order
-from ..theory.chain import chain
 from .checks import check
 from .fixed_sequence import LONG, REPAIR, c4, recorded
-
-
-def the_chain(i: Any) -> Any:
-    verifier, model, length, block_size = i
-    return chain(verifier, model, length=length, block_size=block_size)
+from .sequence import the_chain
 
 
 def coupling_by_paths(i: Any) -> float:

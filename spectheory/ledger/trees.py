@@ -43,7 +43,7 @@ check(
     "E5.chain",
     instances=budgets(3, 6),
     claimed=lambda i: trees.chain_tokens(i[0][0], i[1]),
-    second=lambda i: 1 + sum(math.prod([i[0][0]] * d) for d in range(1, i[1] + 1)),
+    second=lambda i: i[1] + 1 if i[0][0] == 1 else (1 - i[0][0] ** (i[1] + 1)) / (1 - i[0][0]),
     mutated=lambda i: trees.expected_tokens(*i),
     tolerance=0,
 )

@@ -27,7 +27,7 @@ def _agreement_row(p: Array, q: Array) -> Array:
     out = zeros_like(p)
     both = np.flatnonzero((p > 0) & (q > 0))
     # The sum splits where q_j / p_j crosses q_i / p_i: before it p_j / p_i is the larger, after it q_j / q_i.
-    order = both[np.argsort(q[both] / p[both], kind="stable")]
+    order = both[np.argsort(q[both] / p[both])]
     ps, qs = p[order], q[order]
     before = np.cumsum(ps) + total(p[q == 0])
     after = np.cumsum(qs[::-1])[::-1] - qs + total(q[p == 0])

@@ -19,7 +19,8 @@ def assert_lossless(
     """Audit `verify(draft_tokens, draft_probs, target_probs, rng) -> tokens` and return the report.
 
     Fails (AssertionError, with the witness event and the fault class that fits) unless the verdict is "lossless not
-    rejected". A lossless callable fails with probability at most `false_alarm`; each test overlooks a TV of `detect` or
+    rejected". A lossless callable fails with probability at most `false_alarm`, plus that of a failed control (under 2.2e-5, a
+    function of `seed` alone); each test overlooks a TV of `detect` or
     more with probability at most `miss`. `settings`: batched, arrays, draft, eos_ids. Raises UsageError for rates
     outside (0, 1).
     """

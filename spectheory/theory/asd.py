@@ -229,9 +229,9 @@ def log_likelihood_bound(rule: Any, greedy_log_probs: Sequence[float], blocks: i
 @theorem(
     "A7.perplexity",
     source="ours",
-    statement=r"\mathrm{ppl} \le e^{B/T}\, \mathrm{ppl}_{envelope}",
+    statement=r"\mathrm{ppl} \le e^{(B + n 10^{-9})/T}\, \mathrm{ppl}_{envelope}",
     relation="<=",
-    hypotheses="as A7.bound; envelope: the greedy log-probabilities along the realised prefix",
+    hypotheses="as A7.bound, the slack for suffix only; envelope: the greedy log-probabilities along the realised prefix",
     status="proved",
 )
 def perplexity_bound(rule: Any, greedy_log_probs: Sequence[float], blocks: int) -> float:

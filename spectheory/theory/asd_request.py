@@ -124,7 +124,8 @@ def exceptions_in_request(rule: Any, mismatches: Sequence[Any], block_size: int,
     source="Wald's identity; upper end with Lorden 1970",
     statement=r"E[N] \le (B + \min(C_{max}, E[X^2]/\mu)) / \mu",
     relation="<=",
-    hypotheses="i.i.d. positions, 0 < B < inf, controls > 0, mu = E[X] > 0; N the first block with a budget rejection",
+    hypotheses="i.i.d. positions, 0 < B < inf, controls > 0, mu = E[X] > 0; N the first block with a budget rejection; "
+    "suffix: B + 1e-9 in place of B",
     status="proved",
 )
 def exhaustion_upper(rule: Any, mean: Any, second_moment: Any, largest: Any) -> Any:

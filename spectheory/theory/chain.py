@@ -125,6 +125,7 @@ def gains(c: Chain, per_context: Array) -> Array:
 
 
 def start(c: Chain) -> Array:
+    """The law over (context, j) that a request starts from, (S (K + 1),): all mass on (initial, 0)."""
     v = np.zeros(c.size)
     v[c.initial * (c.block_size + 1)] = 1
     return v

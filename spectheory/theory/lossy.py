@@ -110,7 +110,7 @@ def slack_bound(p: Array, q: Array, tolerance: Any) -> Array:
     status="proved",
 )
 def mentored_law(p: Array, q: Array, alpha: Any) -> Array:
-    """What mentored decoding emits, (V,): beta is found by bisection over its breakpoints q / p, one row, no sorting tricks."""
+    """What mentored decoding emits, one row (V,); beta exactly, from the sorted breakpoints q / p."""
     p, q = align(p, q)
     rejected = total(maximum(q - p / alpha, 0))
     if rejected == 0:

@@ -67,6 +67,12 @@ def index_entropy_bound(P: Array, Q: Array) -> float:
     return (bits + math.log2(bits + 2) + 2) * math.log(2) if math.isfinite(bits) else math.inf
 
 
+def _misses(P: Array, Q: Array) -> bool:
+    """Whether P has mass where Q has none."""
+    p, q = align(P, Q)
+    return bool(((q == 0) & (p > 0)).any())
+
+
 def _steps(P: Array, Q: Array) -> tuple[Any, Any, Any]:
     """r = P / Q falling, Q (tokens with Q > 0), and w = Q(ratio >= r) cumulated, in floats."""
     p, q = (np.asarray(to_float(x)) for x in align(P, Q))
@@ -85,8 +91,7 @@ def _steps(P: Array, Q: Array) -> tuple[Any, Any, Any]:
 )
 def selection_entropy(P: Array, Q: Array) -> float:
     """H(p*) in nats: p* majorises the index of every rule that selects from i.i.d. proposals. Infinite r: no bound, inf."""
-    p, q = (np.asarray(to_float(x)) for x in align(P, Q))
-    if bool(((q == 0) & (p > 0)).any()):
+    if _misses(P, Q):
         return math.inf
     r, q, _ = _steps(P, Q)
     k = np.arange(1, math.ceil(float(r[0])) + 1)
@@ -103,7 +108,9 @@ def selection_entropy(P: Array, Q: Array) -> float:
     status="proved",
 )
 def channel_simulation_divergence(P: Array, Q: Array) -> float:
-    """D_CS in nats: w is a step function of h, so the integral is a finite sum."""
+    """D_CS in nats: w is a step function of h, so the integral is a finite sum. Infinite if Q misses part of P."""
+    if _misses(P, Q):
+        return math.inf
     r, _, w = _steps(P, Q)
     w = np.minimum(w, 1.0)
     return float(-(w * np.log(w)) @ -np.diff(r, append=0.0))

@@ -36,7 +36,7 @@ class Theorem:
 
     @property
     def family(self) -> str:
-        """The letters that the id starts with: S, N, Q, A, E."""
+        """The letters that the id starts with: S, N, L, V, Q, A, E."""
         return self.id.rstrip("0123456789").split(".")[0].rstrip("0123456789")
 
 
@@ -68,5 +68,5 @@ def theorem(
 
 
 def theorems(family: str = "") -> dict[str, Theorem]:
-    """All registered claims, or those of one family (S, N, Q, A, E), in the order of registration."""
+    """All registered claims, or those of one family (S, N, L, V, Q, A, E), in the order of registration."""
     return {k: t for k, t in _THEOREMS.items() if family in ("", t.family)}

@@ -18,6 +18,7 @@ from ..arrays import Array, is_rational, to_law, total
 from ..errors import DataError, UsageError
 from ..results import Interval
 from .registry import theorem
+from .standard import expected_tokens as expected_tokens_iid
 
 ERSD = "arXiv:2504.15475"
 TUNSTALL = "leaf-entropy theorem (Tunstall 1967), after arXiv:2504.15475"
@@ -135,8 +136,7 @@ def expected_tokens(rank_pmf: Array, k: int) -> Any:
 )
 def chain_tokens(a: Any, k: int) -> Any:
     """Expected tokens of a chain of `k` drafts with acceptance `a`; k + 1 at a = 1. Exact on Fractions."""
-    k = _budget(k)
-    return k + 1 if a == 1 else (1 - a ** (k + 1)) / (1 - a)
+    return expected_tokens_iid(a, _budget(k))
 
 
 def leaves(k: int, children: int) -> int:
@@ -202,7 +202,8 @@ def lower_bound(rank_pmf: Array, k: int) -> float:
     source="ours, by the leaf-entropy theorem",
     statement=r"\mathbb{E}^*[\#\mathrm{generated}] \le \ln((k+1) m + 1) / H[R_m]",
     relation="<=",
-    hypotheses="the optimal tree uses m distinct ranks; R_m merges the others into one miss; infinite at H[R_m] = 0",
+    hypotheses="the optimal tree uses m distinct ranks; R_m merges the others into one miss; infinite at H[R_m] = 0; "
+    "1 at k = 0; with no rank left to merge the leaves are M_k, as in E6.leaf",
     status="proved",
 )
 def vfree_bound(rank_pmf: Array, k: int) -> float:

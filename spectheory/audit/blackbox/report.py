@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -100,7 +101,8 @@ def _test(run: Run, trial: Trial) -> dict[str, Any]:
         "calls": tally.calls,
         "method": trial.design.method,
         "alpha": trial.design.alpha,
-        "deviation": found.interval,
+        # One look has the design's alpha; where the test may stop at any of its looks the interval has the sum.
+        "deviation": replace(found.interval, alpha=trial.design.alpha * len(trial.looks)),
         "rejected": found.rejected,
         "witness": {"event": _event(trial, found.witness), "target": found.claimed, "seen": found.observed}
         if found.rejected
@@ -114,7 +116,8 @@ def _acceptance(run: Run, trial: Trial) -> Interval | None:
     tally = run.tallies[trial.scenario.name]
     if trial.scenario.block != 1 or not tally.drafted:
         return None
-    return clopper_pearson(tally.accepted, tally.drafted, trial.design.alpha)
+    one_look = clopper_pearson(tally.accepted, tally.drafted, trial.design.alpha)
+    return replace(one_look, alpha=trial.design.alpha * len(trial.looks))
 
 
 def _event(trial: Trial, witness: Any) -> str:

@@ -117,6 +117,8 @@ def _run_trials(run: Run, state: _State, time_limit: float, progress: Progress |
         tally, chunk = state.load(name, trial)
         for look in trial.looks:
             goal = min(look, _goal(run, trial))
+            if int(tally.counts.sum()) > goal:
+                continue  # resumed beyond this look: it was taken before, another one would not be in the budget
             while (drawn := int(tally.counts.sum())) < goal:
                 if progress is not None:
                     progress(done + drawn, total)
